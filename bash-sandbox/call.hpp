@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// One call from spawn to verdict: a passive state machine over a Process. Exit, both streams and the
+// status channel each settle once; the call is done when all have, or when the process has exited and
+// the drain limit is over.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bash-sandbox/classify.hpp"
+#include "bash-sandbox/collect.hpp"
+#include "bash-sandbox/shell.hpp"
+#include "bash-sandbox/signatures.hpp"
+#include "bash-sandbox/spill.hpp"
+#include "framework/abort.hpp"
+#include "framework/loop.hpp"
+#include "framework/process.hpp"
+#include "sandbox/confined.hpp"
+
+namespace stockade {
+
+struct CallLimits {
+  std::chrono::milliseconds grace;  // between TERM and KILL
+  std::chrono::milliseconds drain;  // after the exit, for streams that a child still holds
+  std::uint64_t spill_bytes;        // for each stream
+};
+
+struct CallPlan {
+  BashSpec spec;
+  std::optional<ConfinedArgv> confined;  // absent: unconfined, by danger-full-access alone
+  std::vector<std::string> environment;
+  CallLimits limits;
+};
+
+class BashCall final : public BashProcess, private ProcessObserver {
+ public:
+  // Spawns at once. Never throws: what cannot be started is a result.
+  BashCall(Loop& loop, std::shared_ptr<SpillDirectory> spills, CallPlan plan, AbortSignal abort,
+           OutputSink* sink);
+  ~BashCall() override;
+
+  BashProcessStatus status() const override { return status_; }
+  BashRead read() override;
+  bool kill() override;
+  Completion<BashResult> done() const override { return done_; }
+
+ private:
+  enum class Cause { none, timed_out, aborted };
+
+  void on_data(Stream stream, std::span<const char> bytes) override;
+  void on_end(Stream stream) override;
+  void on_exit(ExitStatus status) override;
+
+  void spawn_failed(const SpawnError& error);
+  void end_tree(Cause cause);
+  void flow(Stream stream);
+  void advance();
+  void settle(BashResult result);
+  BashResult result_so_far() const;
+  Collector& collector(Stream stream) { return stream == Stream::output ? out_ : err_; }
+
+  Loop& loop_;
+  std::shared_ptr<SpillDirectory> spills_;
+  CallPlan plan_;
+  OutputSink* sink_;
+  Completion<BashResult> done_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+
+  Collector out_;
+  Collector err_;
+  SignatureScanner scanner_;
+  std::string status_bytes_;
+
+  BashProcessStatus status_ = BashProcessStatus::running;
+  Cause cause_ = Cause::none;
+  std::optional<ExitStatus> exit_;
+  int open_streams_ = 0;
+  bool finished_ = false;
+  std::uint64_t out_read_ = 0;
+  std::uint64_t err_read_ = 0;
+  std::string spawn_failure_;  // for read()
+
+  Timer timeout_;
+  Timer grace_;
+  Timer drain_;
+  AbortSubscription abort_;
+  std::unique_ptr<Process> process_;  // last: its end calls back into the rest
+};
+
+}  // namespace stockade

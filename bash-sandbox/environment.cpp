@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "bash-sandbox/environment.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "framework/error.hpp"
+
+namespace stockade {
+
+namespace {
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return out;
+}
+
+bool dropped(std::string_view name) {
+  const std::string folded = upper(name);
+  for (const char* secret : {"KEY", "PASSWORD", "SECRET", "TOKEN"})
+    if (folded.find(secret) != std::string::npos) return true;
+  if (folded.starts_with("STOCKADE_")) return true;
+  if (name.starts_with("LD_") || name.starts_with("BASH_FUNC_")) return true;
+  for (const char* hook : {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4"})
+    if (name == hook) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> build_environment(
+    const std::vector<std::string>& ambient,
+    const std::map<std::string, std::string>& explicit_entries) {
+  std::map<std::string, std::string> merged;
+  for (const auto& entry : ambient) {
+    auto equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0) continue;
+    std::string name = entry.substr(0, equals);
+    if (!dropped(name)) merged[std::move(name)] = entry.substr(equals + 1);
+  }
+  merged["NO_COLOR"] = "1";
+  merged["TERM"] = "dumb";
+  merged["PAGER"] = "cat";
+  merged["GIT_PAGER"] = "cat";
+  for (const auto& [name, value] : explicit_entries) {
+    if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos ||
+        value.find('\0') != std::string::npos)
+      throw Error("ENVIRONMENT_INVALID",
+                  "the environment entry \"" + name +
+                      "\" is refused: a name must not be empty or hold `=`, neither may hold a NUL "
+                      "byte",
+                  name);
+    merged[name] = value;
+  }
+  std::vector<std::string> block;
+  block.reserve(merged.size());
+  for (const auto& [name, value] : merged) block.push_back(name + "=" + value);
+  return block;
+}
+
+std::vector<std::string> ambient_environment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; entry && *entry; ++entry) entries.emplace_back(*entry);
+  return entries;
+}
+
+}  // namespace stockade

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// The environment that a runner and its command get; pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace stockade {
+
+// From lowest to highest: `ambient` without the host's secrets (a name that holds KEY, PASSWORD, SECRET
+// or TOKEN in any case), its own variables (STOCKADE_…), and what would run code in the runner or
+// before the command (BASH_ENV, ENV, LD_…, BASH_FUNC_…, and the shell options SHELLOPTS, BASHOPTS and
+// PS4); then NO_COLOR=1 TERM=dumb PAGER=cat GIT_PAGER=cat; then `explicit_entries`, which win and may
+// hold any name. Throws Error `ENVIRONMENT_INVALID` for an explicit name that is empty or holds `=`, or
+// a NUL byte.
+std::vector<std::string> build_environment(
+    const std::vector<std::string>& ambient,
+    const std::map<std::string, std::string>& explicit_entries);
+
+// This process's own, as `NAME=value`.
+std::vector<std::string> ambient_environment();
+
+}  // namespace stockade

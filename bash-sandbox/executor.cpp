@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "bash-sandbox/executor.hpp"
+
+#include <cmath>
+
+#include "bash-sandbox/call.hpp"
+#include "bash-sandbox/environment.hpp"
+#include "framework/error.hpp"
+#include "sandbox/roots.hpp"
+
+namespace stockade {
+
+namespace {
+
+constexpr std::int64_t kMaxTimerMs = 2147483647;  // the vocabulary's bound, not libuv's
+// One argument of an exec; the kernel's MAX_ARG_STRLEN, with the terminating NUL.
+constexpr std::size_t kMaxCommandBytes = 131072;
+
+Error invalid_request(const std::string& what, const std::string& operand) {
+  return Error("REQUEST_INVALID", what, operand);
+}
+
+double positive(const std::optional<double>& value, double fallback, const char* field) {
+  if (!value) return fallback;
+  if (!std::isfinite(*value) || *value <= 0)
+    throw invalid_request(
+        std::string("bash-sandbox: request.") + field + " must be a positive finite number", field);
+  return *value;
+}
+
+}  // namespace
+
+void check_bash_sandbox_config(const BashSandboxConfig& config) {
+  auto positive_field = [](std::int64_t value, const char* field) {
+    if (value <= 0)
+      throw Error("CONFIG_INVALID",
+                  std::string("bash-sandbox: ") + field + " must be a positive finite number",
+                  std::string("$.") + field);
+  };
+  auto timer_field = [&](std::int64_t value, const char* field) {
+    positive_field(value, field);
+    if (value > kMaxTimerMs)
+      throw Error("CONFIG_INVALID",
+                  std::string("bash-sandbox: ") + field + " must be no greater than 2147483647",
+                  std::string("$.") + field);
+  };
+  timer_field(config.timeout_ms, "timeoutMs");
+  timer_field(config.max_timeout_ms, "maxTimeoutMs");
+  timer_field(config.grace_ms, "graceMs");
+  timer_field(config.drain_ms, "drainMs");
+  positive_field(config.max_output_bytes, "maxOutputBytes");
+  positive_field(config.max_spill_bytes, "maxSpillBytes");
+}
+
+BashExecutor::BashExecutor(Loop& loop, BashSandboxConfig config,
+                           std::shared_ptr<const SandboxPolicyResolver> policies,
+                           std::function<std::shared_ptr<SandboxProvider>()> sandbox)
+    : loop_(loop),
+      config_(std::move(config)),
+      policies_(std::move(policies)),
+      sandbox_(std::move(sandbox)),
+      spills_(std::make_shared<SpillDirectory>()) {
+  check_bash_sandbox_config(config_);
+  config_.cwd = resolve_root(config_.cwd);
+}
+
+BashSpec BashExecutor::resolve(const BashRequest& request) const {
+  if (request.command.find('\0') != std::string::npos)
+    throw invalid_request("the command holds a NUL byte, at which bash would cut it off", "command");
+  if (request.command.size() >= kMaxCommandBytes)
+    throw invalid_request("the command has " + std::to_string(request.command.size()) +
+                              " bytes; the kernel takes at most " +
+                              std::to_string(kMaxCommandBytes - 1) +
+                              " in one argument; write it to a file and run that",
+                          "command");
+  BashSpec spec;
+  spec.command = request.command;
+  spec.workdir = config_.cwd;
+  if (request.workdir)
+    spec.workdir = request.workdir->starts_with('/') ? *request.workdir
+                                                     : config_.cwd + "/" + *request.workdir;
+  double limit = static_cast<double>(config_.max_timeout_ms);
+  double timeout = positive(request.timeout_ms, static_cast<double>(config_.timeout_ms), "timeoutMs");
+  spec.timeout = std::chrono::milliseconds(
+      static_cast<std::int64_t>(std::ceil(std::min(timeout, limit))));
+  auto kept = static_cast<std::size_t>(config_.max_output_bytes);
+  spec.stdout_max_bytes = kept;
+  spec.stderr_max_bytes = kept;
+  double wanted = positive(request.stdout_max_bytes, 0.0, "stdoutMaxBytes");
+  constexpr double kMostKept = 1 << 30;  // of one stream in memory, whatever a call asks for
+  if (wanted > static_cast<double>(kept))
+    spec.stdout_max_bytes = static_cast<std::size_t>(std::min(wanted, kMostKept));
+  spec.input = request.input;
+  spec.environment = request.environment;
+  spec.policy = request.policy ? *request.policy : policies_->resolve({});
+  return spec;
+}
+
+std::shared_ptr<BashProcess> BashExecutor::launch(BashSpec spec, AbortSignal abort,
+                                                  OutputSink* sink) {
+  CallPlan plan{std::move(spec),
+                std::nullopt,
+                {},
+                {std::chrono::milliseconds(config_.grace_ms),
+                 std::chrono::milliseconds(config_.drain_ms),
+                 static_cast<std::uint64_t>(config_.max_spill_bytes)}};
+  plan.environment = build_environment(ambient_environment(), plan.spec.environment);
+  if (auto mode = to_confined(plan.spec.policy.mode)) {
+    SandboxPolicy policy{*mode, plan.spec.policy.workspace_root};
+    plan.confined = sandbox_()->confine({"bash", "-c", "--", plan.spec.command}, policy,
+                                        resolve_root(plan.spec.workdir));
+  }
+  return std::make_shared<BashCall>(loop_, spills_, std::move(plan), std::move(abort), sink);
+}
+
+Task<BashResult> BashExecutor::run(BashSpec spec, AbortSignal abort, OutputSink* sink) {
+  auto call = launch(std::move(spec), std::move(abort), sink);
+  Completion<BashResult> done = call->done();
+  co_return co_await done;
+}
+
+std::shared_ptr<BashProcess> BashExecutor::start(BashSpec spec, AbortSignal abort) {
+  // A background command is bounded by its handle and not by the timeout of a call.
+  spec.timeout = std::chrono::milliseconds(kMaxTimerMs);
+  return launch(std::move(spec), std::move(abort), nullptr);
+}
+
+}  // namespace stockade

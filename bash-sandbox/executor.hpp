@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// The provider of `ctx.shell`: the call path and nothing else. It never names a backend; what confines
+// is whatever provides `ctx.sandbox` at the moment of the call.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "bash-sandbox/shell.hpp"
+#include "bash-sandbox/spill.hpp"
+#include "framework/loop.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace stockade {
+
+struct BashSandboxConfig {
+  std::string cwd;                          // "": the working directory of the host
+  std::int64_t timeout_ms = 120000;         // of a call that names none
+  std::int64_t max_timeout_ms = 600000;     // caps what a call may name
+  std::int64_t max_output_bytes = 64000;    // kept in memory of each stream
+  std::int64_t max_spill_bytes = 67108864;  // written to disk of each stream
+  std::int64_t grace_ms = 3000;             // between TERM and KILL
+  std::int64_t drain_ms = 250;  // after the exit, for streams that a background child holds
+};
+
+// Checks beyond types. Throws Error `CONFIG_INVALID`.
+void check_bash_sandbox_config(const BashSandboxConfig& config);
+
+class BashExecutor final : public Shell {
+ public:
+  // `sandbox` finds the provider of the moment and may throw.
+  BashExecutor(Loop& loop, BashSandboxConfig config,
+               std::shared_ptr<const SandboxPolicyResolver> policies,
+               std::function<std::shared_ptr<SandboxProvider>()> sandbox);
+
+  BashSpec resolve(const BashRequest& request) const override;
+  Task<BashResult> run(BashSpec spec, AbortSignal abort, OutputSink* sink) override;
+  std::shared_ptr<BashProcess> start(BashSpec spec, AbortSignal abort) override;
+  SandboxMode sandbox_mode() const override { return policies_->default_mode(); }
+
+ private:
+  std::shared_ptr<BashProcess> launch(BashSpec spec, AbortSignal abort, OutputSink* sink);
+
+  Loop& loop_;
+  BashSandboxConfig config_;
+  std::shared_ptr<const SandboxPolicyResolver> policies_;
+  std::function<std::shared_ptr<SandboxProvider>()> sandbox_;
+  std::shared_ptr<SpillDirectory> spills_;
+};
+
+}  // namespace stockade

@@ -1,0 +1,8 @@
+# System packages only; `./dev setup` installs them by name.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(libuv REQUIRED IMPORTED_TARGET libuv>=1.44)
+find_package(Boost 1.75 REQUIRED)          # Boost.PFR is header-only
+find_package(nlohmann_json 3.9 REQUIRED)
+find_package(spdlog 1.9 REQUIRED)
+find_package(utf8cpp 3.1 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)

@@ -1,0 +1,44 @@
+# Every flag of the project goes through this one target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+# The build tree has the layout of an installation (bin, lib/stockade, …), so that the executable
+# finds its plugins and its launcher the same way in both.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/archive")
+
+option(STOCKADE_WERROR "turn warnings into errors" OFF)
+set(STOCKADE_SANITIZE "" CACHE STRING "sanitizers to build with, e.g. address,undefined")
+
+add_library(stockade_options INTERFACE)
+add_library(stockade::options ALIAS stockade_options)
+target_compile_options(stockade_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<BOOL:${STOCKADE_WERROR}>:-Werror>)
+target_include_directories(stockade_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+
+if(STOCKADE_SANITIZE)
+  target_compile_options(stockade_options INTERFACE
+    -fsanitize=${STOCKADE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(stockade_options INTERFACE -fsanitize=${STOCKADE_SANITIZE})
+endif()
+
+# g++ does not turn coroutine hand-over into a tail call at -O0, so a long chain of completions
+# would grow the stack.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(stockade_options INTERFACE $<$<CONFIG:Debug>:-foptimize-sibling-calls>)
+endif()
+
+find_program(STOCKADE_LLD NAMES ld.lld)
+if(STOCKADE_LLD)
+  target_link_options(stockade_options INTERFACE -fuse-ld=lld)
+endif()

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#include "framework/config.hpp"
+
+#include <set>
+
+namespace stockade {
+
+void throw_config_issues(std::string_view source, const std::vector<ConfigIssue>& issues) {
+  if (issues.empty()) return;
+  std::string text = std::string(source) + ": invalid config:";
+  for (const auto& issue : issues) text += "\n  - " + issue.path + ": " + issue.message;
+  throw Error("CONFIG_INVALID", text, issues.front().path);
+}
+
+namespace {
+
+std::string excerpt(const nlohmann::json& value) {
+  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+}
+
+std::string position(std::string_view text, std::size_t byte) {
+  std::size_t line = 1;
+  std::size_t column = 1;
+  for (std::size_t i = 0; i + 1 < byte && i < text.size(); ++i) {
+    ++column;
+    if (text[i] == '\n') {
+      ++line;
+      column = 1;
+    }
+  }
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+}  // namespace
+
+std::string detail::describe_json(const nlohmann::json& value) {
+  switch (value.type()) {
+    case nlohmann::json::value_t::null: return "null";
+    case nlohmann::json::value_t::object: return "an object";
+    case nlohmann::json::value_t::array: return "an array";
+    case nlohmann::json::value_t::string: return "the string " + excerpt(value);
+    case nlohmann::json::value_t::boolean: return value.get<bool>() ? "true" : "false";
+    default: return "the number " + excerpt(value);
+  }
+}
+
+nlohmann::json parse_config(std::string_view text, std::string_view source) {
+  auto invalid = [&](const std::string& what) {
+    return Error("CONFIG_INVALID", std::string(source) + ": " + what, std::string(source));
+  };
+  if (text.substr(0, 3) == "\xEF\xBB\xBF")
+    throw invalid("begins with a byte order mark; save the file as UTF-8 without one");
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    throw invalid("is empty; expected a JSON object");
+
+  // JSON readers keep the last of two equal keys in silence; a config must not.
+  std::vector<std::set<std::string>> seen;
+  std::string duplicate;
+  auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    using E = nlohmann::json::parse_event_t;
+    if (event == E::object_start) seen.emplace_back();
+    if (event == E::object_end) seen.pop_back();
+    if (event == E::key && !seen.back().insert(parsed.get<std::string>()).second &&
+        duplicate.empty())
+      duplicate = parsed.get<std::string>();
+    return true;
+  };
+  try {
+    auto json = nlohmann::json::parse(text, watch);
+    if (!duplicate.empty()) throw invalid("the key \"" + duplicate + "\" stands twice in one object");
+    return json;
+  } catch (const nlohmann::json::parse_error& error) {
+    std::string what = error.what();
+    if (auto colon = what.rfind("; "); colon != std::string::npos) what = what.substr(colon + 2);
+    throw invalid("malformed JSON at " + position(text, error.byte) + ": " + what);
+  }
+}
+
+}  // namespace stockade

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+#include "framework/loop.hpp"
+
+#include <signal.h>
+#include <uv.h>
+
+#include <deque>
+#include <list>
+
+#include "framework/completion.hpp"
+#include "framework/error.hpp"
+
+namespace stockade {
+
+struct Loop::Impl {
+  uv_loop_t loop{};
+  uv_idle_t turn{};  // runs once a turn while work is queued, and keeps the loop from sleeping
+  std::deque<std::function<void()>> queue;
+
+  void run_queue() {
+    // What this turn's work posts belongs to the next turn.
+    std::deque<std::function<void()>> now;
+    now.swap(queue);
+    for (auto& work : now) {
+      work();
+      work = nullptr;  // let go of what it held before the next piece runs
+    }
+    if (queue.empty()) uv_idle_stop(&turn);
+  }
+};
+
+Loop::Loop() : impl_(std::make_unique<Impl>()) {
+  if (int error = uv_loop_init(&impl_->loop))
+    throw Error("LOOP_UNAVAILABLE", std::string("cannot create an event loop: ") +
+                                        uv_strerror(error) + "; raise the limit of open files");
+  signal(SIGPIPE, SIG_IGN);
+  uv_idle_init(&impl_->loop, &impl_->turn);
+  impl_->turn.data = impl_.get();
+}
+
+Loop::~Loop() {
+  drain();
+  uv_close(reinterpret_cast<uv_handle_t*>(&impl_->turn), nullptr);
+  uv_run(&impl_->loop, UV_RUN_DEFAULT);
+  uv_loop_close(&impl_->loop);
+}
+
+uv_loop_s* Loop::uv() noexcept { return &impl_->loop; }
+
+void Loop::post(std::function<void()> work) {
+  impl_->queue.push_back(std::move(work));
+  uv_idle_start(&impl_->turn,
+                [](uv_idle_t* handle) { static_cast<Impl*>(handle->data)->run_queue(); });
+}
+
+void Loop::run_until(const std::function<bool()>& done) {
+  while (!done()) {
+    if (uv_run(&impl_->loop, UV_RUN_ONCE) == 0 && impl_->queue.empty() && !done())
+      throw Error("LOOP_IDLE",
+                  "the event loop has nothing left to do, but the awaited work has not finished");
+  }
+}
+
+void Loop::drain() {
+  do {
+    uv_run(&impl_->loop, UV_RUN_DEFAULT);
+  } while (!impl_->queue.empty());
+}
+
+struct Timer::State {
+  uv_timer_t handle{};
+  std::function<void()> callback;
+};
+
+Timer::Timer(Loop& loop) : state_(new State) {
+  uv_timer_init(loop.uv(), &state_->handle);
+  state_->handle.data = state_;
+}
+
+Timer::~Timer() {
+  state_->callback = nullptr;
+  uv_close(reinterpret_cast<uv_handle_t*>(&state_->handle),
+           [](uv_handle_t* handle) { delete static_cast<State*>(handle->data); });
+}
+
+void Timer::start(std::chrono::milliseconds delay, std::function<void()> callback) {
+  state_->callback = std::move(callback);
+  uv_update_time(state_->handle.loop);  // delays count from now, not from the turn's beginning
+  uv_timer_start(
+      &state_->handle,
+      [](uv_timer_t* handle) {
+        auto callback_now = std::exchange(static_cast<State*>(handle->data)->callback, nullptr);
+        if (callback_now) callback_now();
+      },
+      static_cast<std::uint64_t>(delay.count() < 0 ? 0 : delay.count()), 0);
+}
+
+void Timer::stop() noexcept {
+  uv_timer_stop(&state_->handle);
+  state_->callback = nullptr;
+}
+
+bool Timer::running() const noexcept {
+  return uv_is_active(reinterpret_cast<const uv_handle_t*>(&state_->handle)) != 0;
+}
+
+Task<> sleep(Loop& loop, std::chrono::milliseconds delay) {
+  Completion<> elapsed(loop);
+  Timer timer(loop);
+  timer.start(delay, [elapsed] { elapsed.settle(); });
+  co_await elapsed;
+}
+
+namespace {
+
+// The coroutine that a scope drives a task with. It is destroyed by its scope, never by itself.
+struct Root {
+  struct promise_type {
+    Root get_return_object() noexcept {
+      return Root{std::coroutine_handle<promise_type>::from_promise(*this)};
+    }
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { std::terminate(); }
+  };
+
+  explicit Root(std::coroutine_handle<promise_type> h) noexcept : handle(h) {}
+  Root(Root&& other) noexcept : handle(std::exchange(other.handle, {})) {}
+  Root& operator=(Root&&) = delete;
+  ~Root() {
+    if (handle) handle.destroy();
+  }
+  std::coroutine_handle<promise_type> handle;
+};
+
+}  // namespace
+
+struct TaskScope::Impl {
+  Impl(Loop& l, std::function<void(std::exception_ptr)> f) : loop(l), on_error(std::move(f)) {}
+  Loop& loop;
+  std::function<void(std::exception_ptr)> on_error;
+  std::list<Root> running;
+};
+
+namespace {
+
+Root drive(Task<> task, std::function<void(std::exception_ptr)> done) {
+  std::exception_ptr error;
+  try {
+    co_await task;
+  } catch (...) {
+    error = std::current_exception();
+  }
+  done(error);
+}
+
+}  // namespace
+
+TaskScope::TaskScope(Loop& loop, std::function<void(std::exception_ptr)> on_error)
+    : impl_(std::make_shared<Impl>(loop, std::move(on_error))) {}
+
+TaskScope::~TaskScope() {
+  // Dropping one task may end another or start a third; each is taken out before it goes.
+  while (!impl_->running.empty()) {
+    std::list<Root> last;
+    last.splice(last.begin(), impl_->running, std::prev(impl_->running.end()));
+  }
+}
+
+std::size_t TaskScope::size() const noexcept { return impl_->running.size(); }
+
+void TaskScope::start(Task<> task) {
+  std::weak_ptr<Impl> weak = impl_;
+  auto position = std::make_shared<std::list<Root>::iterator>();
+  impl_->running.push_back(drive(std::move(task), [weak, position](std::exception_ptr error) {
+    auto impl = weak.lock();
+    if (!impl) return;
+    if (error) impl->on_error(error);
+    // The frame is still on the stack; it goes on a later turn, unless its scope went before.
+    impl->loop.post([weak, position] {
+      if (auto still = weak.lock()) still->running.erase(*position);
+    });
+  }));
+  *position = std::prev(impl_->running.end());
+  impl_->loop.post([weak, position] {
+    if (auto impl = weak.lock()) (*position)->handle.resume();
+  });
+}
+
+}  // namespace stockade

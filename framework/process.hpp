@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// One child process on the loop: started without forking the host, watched, never left behind.
+// A passive core: it reports what happened to an observer and decides nothing. `sandbox-local` uses
+// it for probes, `bash-sandbox` for commands.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "framework/api.hpp"
+
+namespace stockade {
+
+class Loop;
+
+struct SpawnRequest {
+  std::vector<std::string> argv;         // argv[0] with a slash is a path; else PATH of the host
+  std::vector<std::string> environment;  // the whole block, `NAME=value`
+  std::string working_directory;         // absolute
+  std::optional<std::string> input;      // bytes for standard input; absent: /dev/null
+  bool status_channel = false;           // a pipe to the host on descriptor 3
+};
+
+// Which step failed decides whose fault it is; the kernel gives one errno for several.
+enum class SpawnStep { working_directory, resources, program };
+
+struct STOCKADE_API SpawnError {
+  SpawnStep step;
+  int error;            // errno
+  std::string operand;  // the directory, the program, or the resource
+  std::string message() const;
+};
+
+// Exactly one is set. A signal is only reported where the kernel reported one of this child itself.
+struct ExitStatus {
+  std::optional<int> code;
+  std::optional<int> signal;
+};
+
+enum class Stream { output, error, status };  // descriptors 1, 2, 3
+
+class STOCKADE_API ProcessObserver {
+ public:
+  virtual ~ProcessObserver() = default;
+  virtual void on_data(Stream stream, std::span<const char> bytes) = 0;
+  virtual void on_end(Stream stream) = 0;       // once a stream, at end of file or close_streams()
+  virtual void on_exit(ExitStatus status) = 0;  // once
+};
+
+// The child leads a session of its own with default signal dispositions, an empty signal mask and
+// no descriptor but 0, 1, 2 (and 3). Callbacks never run inside spawn(). Dropping a Process that has
+// not exited kills its group; the loop still reaps it.
+class STOCKADE_API Process {
+ public:
+  using Spawned = std::variant<std::unique_ptr<Process>, SpawnError>;
+  static Spawned spawn(Loop& loop, const SpawnRequest& request, ProcessObserver& observer);
+
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  int pid() const noexcept;
+  // To the whole process group. Until reap() no other process can get its id, so this never
+  // reaches a stranger, not even after the exit of the leader.
+  void signal_group(int signal) noexcept;
+  // Takes the zombie away once on_exit() was called; until then it guards the group's id.
+  void reap() noexcept;
+  void pause(Stream stream) noexcept;  // stop reading, so that a full pipe holds the child back
+  void resume(Stream stream) noexcept;
+  void close_streams() noexcept;
+
+ private:
+  struct State;
+  explicit Process(State* state) noexcept : state_(state) {}
+  State* state_;  // lives until libuv's last close callback
+};
+
+}  // namespace stockade

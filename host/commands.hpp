@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// What the subcommands do, once the command line is read. Each returns the process's exit status.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/composition.hpp"
+
+namespace stockade {
+
+inline constexpr int kExitTimedOut = 124;
+inline constexpr int kExitNotRun = 125;  // infrastructure failed; the command did not run
+inline constexpr int kExitUsage = 2;
+
+struct ExecOptions {
+  CompositionOptions composition;
+  std::optional<double> timeout_ms;
+  bool json = false;
+  std::vector<std::string> command;  // one word: bash text; several: a program and its arguments
+};
+// The command's status; 128+n when a signal ended it or the host; kExitTimedOut; kExitNotRun.
+int exec_command(const ExecOptions& options);
+
+struct RunOptions {
+  CompositionOptions composition;
+  std::string script;  // a file, or `-`
+  bool pretty = false;
+};
+// 0 when every line had a result that is no error, else 1; kExitNotRun; 128+n for a signal to the host.
+int run_script(const RunOptions& options);
+
+int list_plugins(const CompositionOptions& options);
+
+// Reports on stderr what kept a subcommand from starting.
+int report_failure(const std::exception_ptr& error);
+
+}  // namespace stockade

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "host/composition.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "framework/config.hpp"
+#include "framework/error.hpp"
+#include "framework/fd.hpp"
+#include "framework/library.hpp"
+
+namespace stockade {
+
+namespace {
+
+constexpr const char* kDefaultComposition = R"({
+  "plugins": [
+    {"plugin": "sandbox"},
+    {"plugin": "sandbox-local"},
+    {"plugin": "bash-sandbox"},
+    {"plugin": "tool-bash"},
+    {"plugin": "script"}
+  ]
+})";
+
+std::string read_file(const std::string& path) {
+  auto invalid = [&](const std::string& why) {
+    return Error("CONFIG_INVALID", "cannot read the config file " + path + ": " + why, path);
+  };
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) throw invalid(describe_errno(errno));
+  struct stat info {};
+  if (fstat(fd.get(), &info) == 0 && S_ISDIR(info.st_mode)) throw invalid("it is a directory");
+  constexpr std::size_t kMaxConfig = 16U << 20;
+  std::string text;
+  char chunk[65536];
+  for (;;) {
+    ssize_t n = read(fd.get(), chunk, sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw invalid(describe_errno(errno));
+    if (n == 0) return text;
+    text.append(chunk, static_cast<std::size_t>(n));
+    if (text.size() > kMaxConfig) throw invalid("it is larger than 16 MiB");
+  }
+}
+
+nlohmann::json& plugin_config(LoaderConfig& config, const std::string& plugin, const char* option) {
+  for (auto& entry : config.plugins)
+    if (entry.plugin == plugin) {
+      if (entry.config.is_null()) entry.config = nlohmann::json::object();
+      if (!entry.config.is_object())
+        throw Error("CONFIG_INVALID", "the config of the plugin " + plugin + " is not an object",
+                    plugin);
+      return entry.config;
+    }
+  throw Error("CONFIG_INVALID",
+              std::string(option) + " needs an entry for the plugin \"" + plugin +
+                  "\" in the config, and there is none",
+              plugin);
+}
+
+}  // namespace
+
+LoaderConfig compose(const CompositionOptions& options) {
+  std::string source = options.config_file.value_or("the default composition");
+  std::string text = options.config_file ? read_file(*options.config_file) : kDefaultComposition;
+  auto config = read_config<LoaderConfig>(parse_config(text, source), source);
+  if (options.mode) plugin_config(config, "sandbox", "--mode")["mode"] = *options.mode;
+  if (options.workspace) {
+    plugin_config(config, "sandbox", "--workspace")["workspaceRoot"] = *options.workspace;
+    if (!options.cwd)
+      plugin_config(config, "bash-sandbox", "--workspace")["cwd"] = *options.workspace;
+  }
+  if (options.cwd) plugin_config(config, "bash-sandbox", "--cwd")["cwd"] = *options.cwd;
+  if (options.backend) {
+    auto& sandbox = plugin_config(config, "sandbox-local", "--backend");
+    sandbox["backends"] = {*options.backend};
+    sandbox.erase("runnerCommand");
+    sandbox.erase("runnerFailureSignatures");
+  }
+  return config;
+}
+
+Host::Host(const CompositionOptions& options)
+    : context_(Context::root(loop_, Log::standard_error(options.log_level))),
+      loader_(context_, installation_directory() + "/plugins") {
+  auto load = [](Loader& loader, LoaderConfig config, std::string source) -> Task<bool> {
+    auto applying = loader.apply(std::move(config), std::move(source));
+    co_await applying;
+    co_return true;
+  };
+  run(load(loader_, compose(options), options.config_file.value_or("the default composition")));
+}
+
+Host::~Host() {
+  Completion<> disposed = context_.fiber()->dispose();
+  loop_.run_until([&] { return disposed.settled(); });
+}
+
+Error Host::unavailable(std::string_view key) const {
+  std::string text = "the service \"" + std::string(key) + "\" is not available";
+  for (const auto& fiber : loader_.fibers())
+    for (const auto& wanted : fiber->waiting_for())
+      text += "; the entry \"" + std::string(fiber->name()) + "\" waits for \"" + wanted + "\"";
+  return Error("SERVICE_UNAVAILABLE",
+               text + "; add the plugin that provides it to the config, or enable it",
+               std::string(key));
+}
+
+}  // namespace stockade

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The command line of `stockade`. Reads it, and hands on to commands.hpp.
+#include <CLI/CLI.hpp>
+
+#include "framework/error.hpp"
+#include "host/commands.hpp"
+#include "sandbox/policy.hpp"
+
+namespace {
+
+using namespace stockade;
+
+// A CLI11 check that names the nearest right word.
+auto one_of(std::vector<std::string> words) {
+  return [words = std::move(words)](const std::string& given) {
+    for (const auto& word : words)
+      if (word == given) return std::string();
+    return "unknown value \"" + given + "\"" + suggestion(given, words);
+  };
+}
+
+void add_composition(CLI::App& command, CompositionOptions& options) {
+  command.add_option("--mode", options.mode, "read-only (default), workspace-write or danger-full-access")
+      ->check(one_of({"read-only", "workspace-write", "danger-full-access"}));
+  command.add_option("--workspace", options.workspace,
+                     "directory that workspace-write may write (default: the current one)");
+  command.add_option("--backend", options.backend, "bwrap or landlock (default: the first that works)")
+      ->check(one_of({"bwrap", "landlock"}));
+  command.add_option("--config", options.config_file, "config file instead of the built-in composition");
+  command
+      .add_option_function<std::string>(
+          "--log-level",
+          [&options](const std::string& level) {
+            options.log_level = level == "debug"   ? LogLevel::debug
+                                : level == "info"  ? LogLevel::info
+                                : level == "error" ? LogLevel::error
+                                : level == "off"   ? LogLevel::off
+                                                   : LogLevel::warn;
+          },
+          "debug, info, warn (default), error or off; the log goes to standard error")
+      ->check(one_of({"debug", "info", "warn", "error", "off"}));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs bash commands behind a hard file-effect boundary.", "stockade");
+  app.set_version_flag("--version", "stockade " STOCKADE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit status: the command's own; 128+n when a signal ended it; 124 on timeout; 125 when it was\n"
+      "not run because the sandbox or stockade itself could not; 2 on bad usage.");
+
+  ExecOptions exec;
+  auto* exec_app = app.add_subcommand("exec", "run one command");
+  add_composition(*exec_app, exec.composition);
+  exec_app->add_option("--cwd", exec.composition.cwd, "working directory (default: the workspace)");
+  exec_app->add_option("--timeout-ms", exec.timeout_ms, "end the command after this many milliseconds")
+      ->check(CLI::PositiveNumber);
+  exec_app->add_flag("--json", exec.json, "print one JSON object instead of the command's streams");
+  exec_app
+      ->add_option("command", exec.command,
+                   "after --: one word is bash text; several are a program and its arguments")
+      ->required();
+
+  RunOptions run;
+  auto* run_app = app.add_subcommand("run", "run a script of tool calls, one JSON object a line");
+  add_composition(*run_app, run.composition);
+  run_app->add_option("--cwd", run.composition.cwd, "working directory (default: the workspace)");
+  run_app->add_flag("--pretty", run.pretty, "print for a person instead of JSON lines");
+  run_app->add_option("script", run.script, "a file, or - for standard input")->required();
+
+  CompositionOptions plugins;
+  auto* plugins_app = app.add_subcommand("plugins", "show what is loaded and what waits for what");
+  add_composition(*plugins_app, plugins);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    int status = app.exit(error);
+    return status == 0 ? 0 : kExitUsage;
+  }
+  if (exec_app->parsed()) return exec_command(exec);
+  if (run_app->parsed()) return run_script(run);
+  return list_plugins(plugins);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "host/pretty.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace stockade {
+
+namespace {
+
+std::string printable(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    auto byte = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\t' || (byte >= 0x20 && byte != 0x7f)) {
+      out += c;
+    } else {
+      out += "\\x";
+      out += "0123456789abcdef"[byte >> 4];
+      out += "0123456789abcdef"[byte & 15];
+    }
+  }
+  return out;
+}
+
+std::string indented(const std::string& text, const std::string& margin) {
+  std::string out;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) end = text.size();
+    out += margin + text.substr(begin, end - begin) + "\n";
+    begin = end + 1;
+  }
+  return out;
+}
+
+struct Word {
+  const char* text;
+  const char* colour;
+};
+
+Word headline(const std::string& outcome) {
+  if (outcome == "ok") return {"ok", "32"};
+  if (outcome == "failed") return {"failed", "33"};
+  if (outcome == "denied") return {"DENIED by the sandbox", "35"};
+  if (outcome == "timed-out") return {"timed out", "33"};
+  if (outcome == "aborted") return {"aborted", "33"};
+  if (outcome == "runner-failed") return {"NOT RUN: the sandbox could not run it", "31"};
+  return {"error: the line is no call", "31"};
+}
+
+}  // namespace
+
+std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_json& result,
+                          bool colour) {
+  auto paint = [&](const std::string& text, const std::string& code) {
+    return colour ? "\033[" + code + "m" + text + "\033[0m" : text;
+  };
+  const auto& data = result["structuredContent"];
+  std::string id = result["id"].is_string() ? result["id"].get<std::string>()
+                   : result["id"].is_null() ? "line " + std::to_string(result.value("line", 0))
+                                            : result["id"].dump();
+  std::string command;
+  if (call.is_object() && call.contains("arguments") && call["arguments"].is_object())
+    if (auto found = call["arguments"].find("command");
+        found != call["arguments"].end() && found->is_string())
+      command = found->get<std::string>();
+
+  std::string text = paint("[" + printable(id) + "]", "1") + " ";
+  text += command.empty() ? std::string("\n")
+                          : "$ " + printable(indented(command, "      ").substr(6));
+  Word word = headline(data.value("outcome", ""));
+  text += "    " + paint(word.text, word.colour);
+  if (data.contains("exitCode") && data["exitCode"].is_number() && data["exitCode"] != 0)
+    text += ", exit code " + data["exitCode"].dump();
+  if (data.contains("signal") && data["signal"].is_string())
+    text += ", " + data["signal"].get<std::string>();
+  if (data.contains("sandbox")) {
+    const auto& sandbox = data["sandbox"];
+    text += "  (" + sandbox.value("mode", "");
+    if (sandbox.contains("backend")) text += ", " + sandbox.value("backend", "");
+    if (sandbox.contains("enforcement")) text += ", " + sandbox.value("enforcement", "");
+    text += ", " + data["durationMs"].dump() + " ms)";
+  }
+  text += "\n";
+  for (const auto& part : result["content"])
+    text += indented(printable(part.value("text", "")), "    | ");
+  return text + "\n";
+}
+
+}  // namespace stockade

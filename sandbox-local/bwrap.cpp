@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "sandbox-local/bwrap.hpp"
+
+#include "sandbox/roots.hpp"
+#include "sandbox/status.hpp"
+
+namespace stockade {
+
+namespace {
+
+bool writes_workspace(const SandboxPolicy& policy) {
+  return policy.mode == ConfinedSandboxMode::workspace_write;
+}
+
+}  // namespace
+
+std::vector<std::string> plain_bwrap_profile(const SandboxPolicy& policy) {
+  std::vector<std::string> profile{"--ro-bind", "/",      "/",     "--dev",           "/dev",
+                                   "--unshare-pid", "--proc", "/proc", "--die-with-parent"};
+  if (writes_workspace(policy))
+    profile.insert(profile.end(),
+                   {"--tmpfs", "/tmp", "--bind", policy.workspace_root, policy.workspace_root});
+  return profile;
+}
+
+bool bwrap_hides(const SandboxPolicy& policy, const std::string& directory) {
+  return writes_workspace(policy) && is_within(directory, "/tmp") && directory != "/tmp" &&
+         !is_within(directory, policy.workspace_root);
+}
+
+ConfinedArgv confine_bwrap(const BackendHost& host, const std::vector<std::string>& argv,
+                           const SandboxPolicy& policy, const std::string& working_directory) {
+  ConfinedArgv confined;
+  auto& out = confined.argv;
+  auto add = [&out](std::initializer_list<std::string> words) {
+    out.insert(out.end(), words.begin(), words.end());
+  };
+
+  add({host.bwrap, "--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--proc", "/proc",
+       "--unshare-ipc", "--die-with-parent"});
+  // bwrap leaves uid 0 every capability, and with them `mount -o remount,rw`. What is added back is
+  // what writing a workspace of another owner needs.
+  add({"--cap-drop", "ALL"});
+  if (host.root)
+    add({"--cap-add", "CAP_CHOWN", "--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_FOWNER",
+         "--cap-add", "CAP_FSETID",
+         // euid 0 alone may write /proc/sys/kernel/core_pattern, code that the host runs as root.
+         "--ro-bind", "/proc/sys", "/proc/sys"});
+  if (writes_workspace(policy))
+    // Python's multiprocessing needs a writable /dev/shm; the rest of the private /dev is closed.
+    add({"--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--tmpfs", "/tmp", "--bind",
+         policy.workspace_root, policy.workspace_root});
+  else
+    add({"--remount-ro", "/dev"});
+  add({"--chdir", working_directory, "--"});
+
+  add({host.launcher, "--stub", "--status-fd", std::to_string(kStatusDescriptor), "--ro", "/"});
+  // /dev here is private to the sandbox, its terminals included.
+  for (const char* sink : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+                           "/dev/tty", "/dev/ptmx", "/dev/pts"})
+    add({"--rw", sink});
+  if (writes_workspace(policy)) add({"--rw", "/dev/shm", "--rw", "/tmp", "--rw", policy.workspace_root});
+  add({"--"});
+  out.insert(out.end(), argv.begin(), argv.end());
+
+  confined.backend = "bwrap";
+  confined.enforcement = SandboxEnforcement::full;
+  if (host.root)
+    confined.enforcement_reasons.push_back(
+        "as root, permissions and times of the host's /dev/null and the devices beside it can be "
+        "changed");
+  if (host.landlock_abi == 0)
+    confined.enforcement_reasons.push_back(
+        "without Landlock in this kernel, named pipes outside the workspace can be written to");
+  if (host.shared_mounts)
+    confined.enforcement_reasons.push_back(
+        "/ is a shared mount: metadata of file systems that the host mounts while the command runs "
+        "can be changed");
+  if (!confined.enforcement_reasons.empty()) confined.enforcement = SandboxEnforcement::partial;
+  confined.denial_signatures = {"read-only file system"};
+  confined.runner_failure_rules = {{std::nullopt, {"bwrap: "}, {}}};
+  confined.status_channel = true;
+  return confined;
+}
+
+}  // namespace stockade

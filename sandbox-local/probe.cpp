@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+#include "sandbox-local/probe.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "framework/completion.hpp"
+#include "framework/error.hpp"
+#include "framework/fd.hpp"
+#include "framework/fields.hpp"
+#include "framework/library.hpp"
+#include "framework/process.hpp"
+#include "sandbox-local/bwrap.hpp"
+#include "sandbox-local/landlock.hpp"
+#include "sandbox/status.hpp"
+
+namespace stockade {
+
+namespace {
+
+// Never through PATH: a directory there that a workspace can write would plant a runner. A file that
+// others may write is passed over for the same reason.
+std::string find_bwrap() {
+  for (const char* path : {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"}) {
+    struct stat info {};
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == 0 &&
+        (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 && access(path, X_OK) == 0)
+      return path;
+  }
+  return "";
+}
+
+bool root_mount_is_shared() {
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::string line;
+  while (std::getline(mounts, line)) {
+    // id parent major:minor root mount-point options [optional fields] - …
+    auto end_of_fixed = line.find(" - ");
+    if (end_of_fixed == std::string::npos) continue;
+    if (line.find(" / / ") != std::string::npos)
+      return line.substr(0, end_of_fixed).find(" shared:") != std::string::npos;
+  }
+  return true;  // what cannot be read is not taken for private
+}
+
+// A directory that no backend gives away as a temporary area.
+class Scratch {
+ public:
+  Scratch() {
+    const char* home = getenv("HOME");
+    for (const char* parent : {"/var/tmp", home ? home : ""}) {
+      if (!*parent) continue;
+      path_ = std::string(parent) + "/stockade-probe-XXXXXX";
+      if (mkdtemp(path_.data())) break;
+      path_.clear();
+    }
+    if (path_.empty()) return;
+    char resolved[PATH_MAX];
+    if (realpath(path_.c_str(), resolved)) path_ = resolved;
+    mkdir(workspace().c_str(), 0700);
+    mkdir(outside().c_str(), 0700);
+    Fd file(open(victim().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  bool usable() const { return !path_.empty(); }
+  std::string workspace() const { return path_ + "/workspace"; }
+  std::string outside() const { return path_ + "/outside"; }
+  std::string victim() const { return outside() + "/victim"; }
+
+ private:
+  std::string path_;
+};
+
+class ProbeRun final : public ProcessObserver {
+ public:
+  explicit ProbeRun(Loop& loop) : done(loop) {}
+  void on_data(Stream stream, std::span<const char> bytes) override {
+    std::string& kept = stream == Stream::status ? status : text;
+    std::size_t room = kMaxStatusBytes - std::min(kept.size(), kMaxStatusBytes);
+    kept.append(bytes.data(), std::min(bytes.size(), room));
+  }
+  void on_end(Stream stream) override {
+    if (stream == Stream::status) ended_ = true;
+    finish();
+  }
+  void on_exit(ExitStatus) override {
+    exited_ = true;
+    finish();
+  }
+
+  std::string status;
+  std::string text;  // both other streams
+  Completion<> done;
+
+ private:
+  void finish() {
+    if (ended_ && exited_) done.settle();
+  }
+  bool ended_ = false;
+  bool exited_ = false;
+};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+}  // namespace
+
+BackendHost inspect_host() {
+  BackendHost host;
+  host.launcher = installation_directory() + "/stockade-launch";
+  host.bwrap = find_bwrap();
+  host.root = geteuid() == 0;
+  long abi = syscall(444 /* landlock_create_ruleset */, nullptr, 0, 1);
+  host.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
+  host.shared_mounts = root_mount_is_shared();
+  return host;
+}
+
+Task<ProbeVerdict> probe_backend(Loop& loop, Backend backend, BackendHost host,
+                                 std::chrono::milliseconds timeout) {
+  ProbeVerdict verdict;
+  if (!exists(host.launcher)) {
+    verdict.reason = "the launcher " + host.launcher + " is missing; install stockade again";
+    co_return verdict;
+  }
+  if (backend == Backend::bwrap && host.bwrap.empty()) {
+    verdict.reason = kBwrapMissing;
+    co_return verdict;
+  }
+  Scratch scratch;
+  if (!scratch.usable()) {
+    verdict.reason = "no directory to probe in: neither /var/tmp nor $HOME can be written";
+    co_return verdict;
+  }
+
+  SandboxPolicy policy{ConfinedSandboxMode::workspace_write, scratch.workspace()};
+  std::vector<std::string> command{
+      "/bin/sh", "-c", ": > inside; : > \"$1/outside\"; chmod 777 \"$1/victim\"; exit 0", "probe",
+      scratch.outside()};
+  ConfinedArgv confined =
+      backend == Backend::bwrap
+          ? confine_bwrap(host, command, policy, scratch.workspace())
+          : confine_landlock(host, command, policy);
+
+  SpawnRequest request;
+  request.argv = confined.argv;
+  request.environment = {"PATH=/usr/bin:/bin"};
+  request.working_directory = scratch.workspace();
+  request.status_channel = true;
+  ProbeRun run(loop);
+  auto spawned = Process::spawn(loop, request, run);
+  if (auto* error = std::get_if<SpawnError>(&spawned)) {
+    verdict.reason = error->message();
+    co_return verdict;
+  }
+  auto process = std::move(std::get<std::unique_ptr<Process>>(spawned));
+  bool timed_out = false;
+  Timer deadline(loop);
+  deadline.start(timeout, [&] {
+    timed_out = true;
+    run.done.settle();
+  });
+  co_await run.done;
+  process.reset();
+
+  if (timed_out) {
+    verdict.reason = "the probe did not end within " + std::to_string(timeout.count()) + " ms";
+    co_return verdict;
+  }
+  RunnerStatus status = read_status(run.status);
+  if (!status.command_ran()) {
+    verdict.reason = !status.failure.empty() ? status.failure
+                     : run.text.empty()      ? "the runner ended before it was ready"
+                                             : first_line(run.text);
+    co_return verdict;
+  }
+  if (exists(scratch.outside() + "/outside")) {
+    verdict.reason = "a write outside the workspace was not stopped";
+    co_return verdict;
+  }
+  if (!exists(scratch.workspace() + "/inside")) {
+    verdict.reason = "a write inside the workspace did not land" +
+                     (run.text.empty() ? std::string() : ": " + first_line(run.text));
+    co_return verdict;
+  }
+  struct stat victim {};
+  verdict.metadata_protected =
+      stat(scratch.victim().c_str(), &victim) == 0 && (victim.st_mode & 07777) == 0600;
+  verdict.usable = true;
+  co_return verdict;
+}
+
+}  // namespace stockade

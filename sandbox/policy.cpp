@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#include "sandbox/policy.hpp"
+
+#include "framework/fields.hpp"
+#include "sandbox/roots.hpp"
+
+namespace stockade {
+
+SandboxMode to_mode(ConfinedSandboxMode mode) noexcept {
+  return mode == ConfinedSandboxMode::read_only ? SandboxMode::read_only
+                                                : SandboxMode::workspace_write;
+}
+
+std::optional<ConfinedSandboxMode> to_confined(SandboxMode mode) noexcept {
+  switch (mode) {
+    case SandboxMode::read_only: return ConfinedSandboxMode::read_only;
+    case SandboxMode::workspace_write: return ConfinedSandboxMode::workspace_write;
+    case SandboxMode::danger_full_access: return std::nullopt;
+  }
+  // A value outside the enum must never be taken for permission to run unconfined.
+  return ConfinedSandboxMode::read_only;
+}
+
+std::string to_string(SandboxMode mode) { return enum_name(mode); }
+std::string to_string(ConfinedSandboxMode mode) { return enum_name(mode); }
+std::string to_string(SandboxEnforcement enforcement) { return enum_name(enforcement); }
+
+std::optional<SandboxMode> parse_mode(std::string_view text) {
+  for (SandboxMode mode :
+       {SandboxMode::read_only, SandboxMode::workspace_write, SandboxMode::danger_full_access})
+    if (text == to_string(mode)) return mode;
+  return std::nullopt;
+}
+
+SandboxPolicyService::SandboxPolicyService(const SandboxPolicyConfig& config)
+    : mode_(config.mode), workspace_root_(resolve_root(config.workspace_root)) {}
+
+SandboxExecutionPolicy SandboxPolicyService::resolve(const SandboxPolicyRequest& request) const {
+  SandboxExecutionPolicy policy{mode_, workspace_root_, std::nullopt};
+  if (request.session) {
+    policy.session_id = request.session->id;
+    if (request.session->cwd) policy.workspace_root = resolve_root(*request.session->cwd);
+    if (auto mode = session_mode(*request.session)) policy.mode = *mode;
+  }
+  if (request.mode) policy.mode = *request.mode;
+  return policy;
+}
+
+}  // namespace stockade

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "sandbox/roots.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+
+#include "framework/error.hpp"
+
+namespace stockade {
+
+std::string canonicalize(const std::string& path) {
+  char resolved[PATH_MAX];
+  return ::realpath(path.c_str(), resolved) ? resolved : path;
+}
+
+std::string resolve_root(const std::string& path) {
+  std::string canonical = canonicalize(path.empty() ? "." : path);
+  auto normal = std::filesystem::absolute(canonical).lexically_normal().string();
+  while (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+  return normal;
+}
+
+bool is_within(const std::string& path, const std::string& ancestor) {
+  if (ancestor == "/") return true;
+  return path == ancestor ||
+         (path.size() > ancestor.size() && path.starts_with(ancestor) && path[ancestor.size()] == '/');
+}
+
+void check_workspace_root(const std::string& root,
+                          const std::vector<std::string>& protected_paths) {
+  auto refuse = [&](const std::string& why) {
+    throw Error("WORKSPACE_REFUSED",
+                "the workspace \"" + root + "\" is refused: " + why + "; nothing was run", root);
+  };
+  if (root.find('\0') != std::string::npos) refuse("its path holds a NUL byte");
+  if (root.size() >= PATH_MAX)
+    refuse("its path is longer than " + std::to_string(PATH_MAX - 1) + " bytes");
+  if (root.empty() || root.front() != '/') refuse("its path is not absolute");
+  if (root == "/") refuse("a sandbox that may write everything is none; choose a directory below");
+  for (const char* reserved : {"/proc", "/sys", "/dev", "/run"})
+    if (is_within(root, reserved))
+      refuse(std::string(reserved) + " belongs to the system; choose a directory of your own");
+
+  struct stat info {};
+  if (::stat(root.c_str(), &info) != 0)
+    refuse(errno == ENOENT ? "it does not exist; create it first" : describe_errno(errno));
+  if (!S_ISDIR(info.st_mode)) refuse("it is not a directory");
+
+  std::string canonical = canonicalize(root);
+  if (canonical != root) refuse("it leads through a symbolic link to \"" + canonical + "\"; use that");
+  for (const auto& path : protected_paths)
+    if (is_within(canonicalize(path), root))
+      refuse("it contains stockade's own " + path +
+             ", which a command could replace; install stockade elsewhere or choose another directory");
+}
+
+}  // namespace stockade

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Paths that bound a sandbox: how they are resolved, and which cannot be a workspace.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stockade {
+
+// realpath(3) when the path exists, else the path exactly as it is spelled. Not "weakly canonical":
+// resolving only an existing prefix would name a directory that nobody checked.
+std::string canonicalize(const std::string& path);
+
+// canonicalize, then lexical normalisation of what is left; absolute in any case. In this order a
+// path with `symlink/..` means the directory that a process there really runs in.
+// "" is the working directory of this process.
+std::string resolve_root(const std::string& path);
+
+// True when `path` is `ancestor` or below it; both absolute and normalised.
+bool is_within(const std::string& path, const std::string& ancestor);
+
+// Throws Error `WORKSPACE_REFUSED` naming the root: a missing path, a non-directory, `/`, and /proc,
+// /sys, /dev, /run with what is in them, each of which would undo the sandbox or write to the kernel;
+// also an ancestor of any of `protected_paths` (the launcher), whose contents a command could replace
+// to escape in the next call.
+void check_workspace_root(const std::string& root, const std::vector<std::string>& protected_paths);
+
+}  // namespace stockade
