@@ -24,9 +24,11 @@ BashCall::BashCall(Loop& loop, std::shared_ptr<SpillDirectory> spills, CallPlan 
       plan_(std::move(plan)),
       sink_(sink),
       done_(loop),
-      out_(loop, *spills_, "stdout", plan_.spec.stdout_max_bytes, plan_.limits.spill_bytes,
+      out_(loop, *spills_, "stdout", plan_.spec.stdout_max_bytes,
+           plan_.spec.spill ? plan_.limits.spill_bytes : 0,
            [this] { flow(Stream::output); }),
-      err_(loop, *spills_, "stderr", plan_.spec.stderr_max_bytes, plan_.limits.spill_bytes,
+      err_(loop, *spills_, "stderr", plan_.spec.stderr_max_bytes,
+           plan_.spec.spill ? plan_.limits.spill_bytes : 0,
            [this] { flow(Stream::error); }),
       scanner_(make_scanner(plan_.confined)),
       timeout_(loop),
@@ -82,7 +84,9 @@ BashResult BashCall::result_so_far() const {
 
 void BashCall::settle(BashResult result) {
   finished_ = true;
-  if (status_ == BashProcessStatus::running) status_ = BashProcessStatus::completed;
+  if (status_ == BashProcessStatus::running)
+    status_ = result.signal || result.aborted ? BashProcessStatus::killed
+                                              : BashProcessStatus::completed;
   done_.settle(std::move(result));
 }
 

@@ -43,7 +43,7 @@ Collector::Collector(Loop& loop, SpillDirectory& directory, std::string name, st
       tail_(cap) {}
 
 void Collector::push(std::string_view bytes) {
-  if (!spill_ && tail_.total() + bytes.size() > tail_.cap()) {
+  if (!spill_ && spill_cap_ > 0 && tail_.total() + bytes.size() > tail_.cap()) {
     // The last moment at which the tail still holds everything.
     spill_ = std::make_unique<Spill>(loop_, directory_, name_, spill_cap_, on_drained_);
     spill_->write(tail_.tail());

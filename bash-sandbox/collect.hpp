@@ -39,6 +39,7 @@ class TailBuffer {
 
 class Collector {
  public:
+  // `spill_cap` in bytes; 0: the stream is not spilled.
   Collector(Loop& loop, SpillDirectory& directory, std::string name, std::size_t cap,
             std::uint64_t spill_cap, std::function<void()> on_drained);
 

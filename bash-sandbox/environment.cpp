@@ -50,7 +50,7 @@ std::vector<std::string> build_environment(
     if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos ||
         value.find('\0') != std::string::npos)
       throw Error("ENVIRONMENT_INVALID",
-                  "the environment entry \"" + name +
+                  "the environment entry \"" + name.substr(0, name.find('\0')) +
                       "\" is refused: a name must not be empty or hold `=`, neither may hold a NUL "
                       "byte",
                   name);

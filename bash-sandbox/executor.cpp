@@ -91,6 +91,7 @@ BashSpec BashExecutor::resolve(const BashRequest& request) const {
   if (wanted > static_cast<double>(kept))
     spec.stdout_max_bytes = static_cast<std::size_t>(std::min(wanted, kMostKept));
   spec.input = request.input;
+  spec.spill = request.spill;
   spec.environment = request.environment;
   spec.policy = request.policy ? *request.policy : policies_->resolve({});
   return spec;

@@ -27,6 +27,7 @@ struct BashRequest {
   std::optional<double> timeout_ms{};    // positive; capped by the executor's maximum
   std::optional<double> stdout_max_bytes{};  // positive; raises what is kept of standard output
   std::optional<std::string> input{};        // bytes for standard input; absent: /dev/null
+  bool spill = true;  // false where a sink takes the whole stream anyway
   std::map<std::string, std::string> environment{};  // wins over everything else
   std::optional<SandboxExecutionPolicy> policy{};    // absent: resolved by ctx.sandboxPolicy
 };
@@ -39,6 +40,7 @@ struct BashSpec {
   std::size_t stdout_max_bytes = 0;
   std::size_t stderr_max_bytes = 0;
   std::optional<std::string> input;
+  bool spill = true;
   std::map<std::string, std::string> environment;
   SandboxExecutionPolicy policy;
 };

@@ -89,6 +89,7 @@ struct Spill::State : std::enable_shared_from_this<Spill::State> {
       file.reset();
     }
     writing.clear();
+    done = 0;
     auto self = std::exchange(busy, nullptr);
     if (!queued.empty()) return write_next();
     if (on_drained) on_drained();

@@ -1,4 +1,4 @@
-# add_plugin(name SOURCES file... [LIBRARIES target...]): a loadable plugin `name.so`.
+# add_plugin(name SOURCES file... [LIBRARIES target...] [NO_INSTALL]): a loadable plugin `name.so`.
 #
 # This is the one place that knows what lets a library be unmapped again: a version script that
 # exports the entry point alone and -fno-gnu-unique, without which one inline static pins it in the
@@ -6,7 +6,7 @@
 set(STOCKADE_PLUGIN_MAP "${CMAKE_CURRENT_LIST_DIR}/plugin.map")
 
 function(add_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "" "SOURCES;LIBRARIES")
   set(target "plugin_${name}")
   add_library(${target} MODULE ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE stockade::options stockade::framework ${arg_LIBRARIES})
@@ -21,5 +21,7 @@ function(add_plugin name)
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/stockade/plugins"
     BUILD_RPATH_USE_ORIGIN ON
     INSTALL_RPATH "$ORIGIN/../..")
-  install(TARGETS ${target} LIBRARY DESTINATION lib/stockade/plugins)
+  if(NOT arg_NO_INSTALL)
+    install(TARGETS ${target} LIBRARY DESTINATION lib/stockade/plugins)
+  endif()
 endfunction()

@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "framework/json.hpp"
+
 namespace stockade {
 
 void throw_config_issues(std::string_view source, const std::vector<ConfigIssue>& issues) {
@@ -15,7 +17,7 @@ void throw_config_issues(std::string_view source, const std::vector<ConfigIssue>
 namespace {
 
 std::string excerpt(const nlohmann::json& value) {
-  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = json_text(value);
   return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
@@ -71,9 +73,12 @@ nlohmann::json parse_config(std::string_view text, std::string_view source) {
     if (!duplicate.empty()) throw invalid("the key \"" + duplicate + "\" stands twice in one object");
     return json;
   } catch (const nlohmann::json::parse_error& error) {
+    // `[json.exception.parse_error.101] parse error at line 1, column 5: ` and then the reason.
     std::string what = error.what();
-    if (auto colon = what.rfind("; "); colon != std::string::npos) what = what.substr(colon + 2);
+    if (auto colon = what.find(": "); colon != std::string::npos) what = what.substr(colon + 2);
     throw invalid("malformed JSON at " + position(text, error.byte) + ": " + what);
+  } catch (const nlohmann::json::out_of_range& error) {
+    throw invalid(std::string("malformed JSON: ") + error.what());
   }
 }
 

@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "framework/error.hpp"
@@ -141,19 +141,15 @@ class ConfigReader {
 
   template <class T>
   void read_integer(const nlohmann::json& json, const std::string& path, T& out) {
-    if (json.is_number_integer()) {
-      if (json.is_number_unsigned()) {
-        auto value = json.get<std::uint64_t>();
-        if (value <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())) {
-          out = static_cast<T>(value);
-          return;
-        }
-      } else {
-        auto value = json.get<std::int64_t>();
-        if (std::is_signed_v<T> && value >= static_cast<std::int64_t>(std::numeric_limits<T>::min())) {
-          out = static_cast<T>(value);
-          return;
-        }
+    if (json.is_number_unsigned()) {
+      if (auto value = json.get<std::uint64_t>(); std::in_range<T>(value)) {
+        out = static_cast<T>(value);
+        return;
+      }
+    } else if (json.is_number_integer()) {  // negative, or made in code from a signed value
+      if (auto value = json.get<std::int64_t>(); std::in_range<T>(value)) {
+        out = static_cast<T>(value);
+        return;
       }
     }
     expected(path, std::is_signed_v<T> ? "a whole number" : "a whole number that is not negative", json);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "framework/context.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "framework/error.hpp"
 
 namespace stockade {
@@ -36,7 +38,7 @@ Task<> Disposer::dispose() const { return fiber_->undo_effect(id_); }
 Context Context::root(Loop& loop, Log log) {
   auto registry = std::make_shared<Registry>(loop, std::move(log));
   auto scope = std::make_shared<const Scope>();
-  return {std::make_shared<Fiber>(registry, nullptr, scope, PluginDefinition{}, nlohmann::json(),
+  return {std::make_shared<Fiber>(registry, nullptr, scope, PluginDefinition{}, nullptr,
                                   "root"),
           scope};
 }
@@ -56,7 +58,9 @@ std::shared_ptr<Fiber> Context::plugin(PluginDefinition definition, nlohmann::js
                 definition.name);
   if (name.empty()) name = definition.name.empty() ? std::string(fiber_->name()) : definition.name;
   auto child = std::make_shared<Fiber>(fiber_->shared_registry(), fiber_.get(), scope_,
-                                       std::move(definition), std::move(config), std::move(name));
+                                       std::move(definition),
+                                       std::make_shared<const nlohmann::json>(std::move(config)),
+                                       std::move(name));
   std::weak_ptr<Fiber> weak = child;
   fiber_->add_effect(
       "ctx.plugin()", [child] { return await_disposal(child); }, child);
@@ -134,7 +138,7 @@ Disposer Context::listen(std::string_view event, std::function<void(const void*)
   listener.event = event;
   listener.owner = fiber_.get();
   listener.once = once;
-  listener.callback = std::move(callback);
+  listener.callback = std::make_shared<const std::function<void(const void*)>>(std::move(callback));
   std::uint64_t id = listener.id;
   registry->add_listener(std::move(listener), prepend);
   return effect("ctx.on(\"" + std::string(event) + "\")",

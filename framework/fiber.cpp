@@ -10,7 +10,8 @@
 namespace stockade {
 
 Fiber::Fiber(std::shared_ptr<Registry> registry, Fiber* parent, std::shared_ptr<const Scope> scope,
-             PluginDefinition definition, nlohmann::json config, std::string name)
+             PluginDefinition definition, std::shared_ptr<const nlohmann::json> config,
+             std::string name)
     : registry_(std::move(registry)),
       parent_(parent),
       scope_(std::move(scope)),
@@ -143,8 +144,8 @@ Task<> Fiber::load() {
   error_ = nullptr;
   loaded_epoch_ = epoch();
   try {
-    if (definition_.check_config) definition_.check_config(config_);
-    auto body = definition_.apply(Context(shared_from_this(), scope_), config_);
+    if (definition_.check_config) definition_.check_config(*config_);
+    auto body = definition_.apply(Context(shared_from_this(), scope_), *config_);
     co_await body;
   } catch (...) {
     error_ = std::current_exception();

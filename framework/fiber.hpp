@@ -8,7 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,7 +50,8 @@ class STOCKADE_API Fiber : public std::enable_shared_from_this<Fiber> {
   };
 
   Fiber(std::shared_ptr<Registry> registry, Fiber* parent, std::shared_ptr<const Scope> scope,
-        PluginDefinition definition, nlohmann::json config, std::string name);
+        PluginDefinition definition, std::shared_ptr<const nlohmann::json> config,
+        std::string name);
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
@@ -58,6 +59,7 @@ class STOCKADE_API Fiber : public std::enable_shared_from_this<Fiber> {
   std::string_view name() const noexcept { return name_; }
   FiberState state() const noexcept { return state_; }
   bool root() const noexcept { return parent_ == nullptr; }
+  bool busy() const noexcept { return driving_; }  // a load or unload runs or is about to
   std::exception_ptr error() const noexcept { return error_; }
   const std::vector<std::string>& inject() const noexcept { return definition_.inject; }
   std::vector<std::string> provides() const;
@@ -98,7 +100,7 @@ class STOCKADE_API Fiber : public std::enable_shared_from_this<Fiber> {
   Fiber* parent_;  // outlives this one: it owns it as an effect
   std::shared_ptr<const Scope> scope_;
   PluginDefinition definition_;
-  nlohmann::json config_;
+  std::shared_ptr<const nlohmann::json> config_;
   std::string name_;
   FiberState state_ = FiberState::pending;
   std::exception_ptr error_;

@@ -39,7 +39,8 @@ constexpr Elf64_Half kMachine = EM_AARCH64;
 }  // namespace
 
 void check_library_file(const std::string& path) {
-  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: opening a FIFO waits for a writer otherwise.
+  Fd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd) throw unusable(path, describe_errno(errno));
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) throw unusable(path, describe_errno(errno));

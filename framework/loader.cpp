@@ -96,34 +96,21 @@ Task<> Loader::apply(LoaderConfig config, std::string source) {
   }
   std::exception_ptr failure;
   std::size_t failed = 0;
-  for (std::size_t i = 0; i < started.size(); ++i) {
-    std::exception_ptr error;
-    try {
-      auto settled = started[i]->settled();
-      co_await settled;
-    } catch (...) {
-      error = std::current_exception();
-    }
-    if (error && !failure) {
-      failure = error;
-      failed = i;
-    }
-  }
-  // One that settled early may have begun to load since, when its service came.
-  for (bool again = !failure; again;) {
+  // One that settled early may begin to load again, when its service comes: until none is busy.
+  for (bool again = true; again && !failure;) {
     again = false;
-    for (auto& fiber : started) {
-      if (fiber->state() == FiberState::loading) again = true;
+    for (std::size_t i = 0; i < started.size(); ++i) {
+      if (started[i]->busy()) again = true;
       std::exception_ptr error;
       try {
-        auto settled = fiber->settled();
+        auto settled = started[i]->settled();
         co_await settled;
       } catch (...) {
         error = std::current_exception();
       }
       if (error && !failure) {
         failure = error;
-        failed = static_cast<std::size_t>(&fiber - started.data());
+        failed = i;
       }
     }
   }

@@ -235,6 +235,8 @@ Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
   // Opened here and entered by descriptor, so that its errors are told apart from those of exec.
   const std::string& directory = request.working_directory;
   Fd cwd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!cwd && (errno == EMFILE || errno == ENFILE))
+    return fail(SpawnStep::resources, errno, "too many open files");
   if (!cwd) return fail(SpawnStep::working_directory, errno, directory);
   if (faccessat(cwd.get(), ".", X_OK, AT_EACCESS) != 0)
     return fail(SpawnStep::working_directory, errno, directory);

@@ -65,7 +65,7 @@ void Registry::emit(std::string_view event, const void* payload) {
                               [&](const Listener& l) { return l.id == listener.id; });
     if (still == listeners_.end()) continue;
     if (listener.once) listeners_.erase(still);  // before its body, which may emit again
-    listener.callback(payload);
+    (*listener.callback)(payload);
   }
 }
 

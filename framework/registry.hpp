@@ -45,7 +45,7 @@ struct Listener {
   std::string event;
   Fiber* owner = nullptr;
   bool once = false;
-  std::function<void(const void*)> callback;
+  std::shared_ptr<const std::function<void(const void*)>> callback;  // a copy would copy its state
 };
 
 class STOCKADE_API Registry {

@@ -9,6 +9,7 @@
 #include "bash-sandbox/shell.hpp"
 #include "bash-sandbox/utf8_text.hpp"
 #include "framework/error.hpp"
+#include "framework/json.hpp"
 #include "host/commands.hpp"
 #include "host/output.hpp"
 #include "host/signals.hpp"
@@ -92,6 +93,7 @@ Task<BashResult> run_one(std::shared_ptr<Shell> shell, ExecOptions options, Abor
     BashRequest request;
     request.command = bash_text(options.command);
     request.timeout_ms = options.timeout_ms;
+    request.spill = streams == nullptr;
     BashSpec spec = shell->resolve(request);
     auto running = shell->run(std::move(spec), std::move(abort), streams);
     BashResult result = co_await running;
@@ -111,7 +113,7 @@ Task<bool> finish(PassThrough& streams, std::string last_words) {
   co_return true;
 }
 
-void print_json(const BashResult& result) { std::cout << to_json(result).dump() << std::endl; }
+void print_json(const BashResult& result) { std::cout << json_text(to_json(result)) << std::endl; }
 
 }  // namespace
 

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "framework/json.hpp"
+
 namespace stockade {
 
 namespace {
@@ -59,7 +61,7 @@ std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_js
   const auto& data = result["structuredContent"];
   std::string id = result["id"].is_string() ? result["id"].get<std::string>()
                    : result["id"].is_null() ? "line " + std::to_string(result.value("line", 0))
-                                            : result["id"].dump();
+                                            : json_text(result["id"]);
   std::string command;
   if (call.is_object() && call.contains("arguments") && call["arguments"].is_object())
     if (auto found = call["arguments"].find("command");
@@ -72,7 +74,7 @@ std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_js
   Word word = headline(data.value("outcome", ""));
   text += "    " + paint(word.text, word.colour);
   if (data.contains("exitCode") && data["exitCode"].is_number() && data["exitCode"] != 0)
-    text += ", exit code " + data["exitCode"].dump();
+    text += ", exit code " + json_text(data["exitCode"]);
   if (data.contains("signal") && data["signal"].is_string())
     text += ", " + data["signal"].get<std::string>();
   if (data.contains("sandbox")) {
@@ -80,7 +82,7 @@ std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_js
     text += "  (" + sandbox.value("mode", "");
     if (sandbox.contains("backend")) text += ", " + sandbox.value("backend", "");
     if (sandbox.contains("enforcement")) text += ", " + sandbox.value("enforcement", "");
-    text += ", " + data["durationMs"].dump() + " ms)";
+    text += ", " + json_text(data["durationMs"]) + " ms)";
   }
   text += "\n";
   for (const auto& part : result["content"])

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/error.hpp"
+#include "framework/json.hpp"
 #include "host/commands.hpp"
 #include "host/output.hpp"
 #include "host/pretty.hpp"
@@ -24,7 +25,7 @@ class Printer final : public ResultSink {
 
   Task<> on_result(const nlohmann::json& call, const nlohmann::ordered_json& result) override {
     out_.write(pretty_ ? pretty_result(call, result, colour_)
-                       : result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+                       : json_text(result) + "\n");
     // A reader that is slow holds the script back instead of filling memory.
     Completion<> drained = out_.drained();
     co_await drained;

@@ -97,6 +97,7 @@ bool ScriptSource::take_line(std::optional<std::string>& line) {
     buffer_.erase(0, end + 1);
     searched_ = 0;
     if (std::exchange(discarding_, false)) continue;
+    if (text.size() > kMaxScriptLine) text.resize(kMaxScriptLine + 1);
     line = std::move(text);
     return true;
   }

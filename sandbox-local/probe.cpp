@@ -150,7 +150,8 @@ Task<ProbeVerdict> probe_backend(Loop& loop, Backend backend, BackendHost host,
 
   SandboxPolicy policy{ConfinedSandboxMode::workspace_write, scratch.workspace()};
   std::vector<std::string> command{
-      "/bin/sh", "-c", ": > inside; : > \"$1/outside\"; chmod 777 \"$1/victim\"; exit 0", "probe",
+      // In a subshell: a redirection that fails ends a shell whose built-in `:` it belongs to.
+      "/bin/sh", "-c", ": > inside; (: > \"$1/outside\"); chmod 777 \"$1/victim\"; exit 0", "probe",
       scratch.outside()};
   ConfinedArgv confined =
       backend == Backend::bwrap

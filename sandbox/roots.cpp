@@ -33,8 +33,9 @@ bool is_within(const std::string& path, const std::string& ancestor) {
 void check_workspace_root(const std::string& root,
                           const std::vector<std::string>& protected_paths) {
   auto refuse = [&](const std::string& why) {
+    std::string shown = root.substr(0, root.find('\0'));  // where the text of an exception ends
     throw Error("WORKSPACE_REFUSED",
-                "the workspace \"" + root + "\" is refused: " + why + "; nothing was run", root);
+                "the workspace \"" + shown + "\" is refused: " + why + "; nothing was run", root);
   };
   if (root.find('\0') != std::string::npos) refuse("its path holds a NUL byte");
   if (root.size() >= PATH_MAX)

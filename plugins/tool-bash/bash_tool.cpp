@@ -7,6 +7,7 @@
 
 #include "bash-sandbox/utf8_text.hpp"
 #include "framework/error.hpp"
+#include "framework/json.hpp"
 #include "sandbox/errors.hpp"
 
 namespace stockade {
@@ -46,7 +47,7 @@ BashRequest read_arguments(const nlohmann::json& arguments) {
     if (!found->is_number()) refuse("\"timeoutMs\" must be a number", "timeoutMs");
     request.timeout_ms = found->get<double>();
     if (!std::isfinite(*request.timeout_ms) || *request.timeout_ms <= 0)
-      refuse("invalid timeoutMs: expected a positive number, got " + found->dump(), "timeoutMs");
+      refuse("invalid timeoutMs: expected a positive number, got " + json_text(*found), "timeoutMs");
   }
   return request;
 }

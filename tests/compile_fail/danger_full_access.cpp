@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+// Compiled with MODE as each of several modes; see tests/sandbox/CMakeLists.txt.
+#include "sandbox/policy.hpp"
+
+stockade::SandboxPolicy policy() { return stockade::SandboxPolicy{MODE, "/ws"}; }

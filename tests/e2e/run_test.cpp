@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// `stockade run` and `stockade plugins`.
+#include "tests/e2e/world.hpp"
+
+using namespace stockade::test;
+
+namespace {
+
+std::vector<nlohmann::json> lines(const std::string& text) {
+  std::vector<nlohmann::json> out;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    std::size_t end = text.find('\n', begin);
+    out.push_back(nlohmann::json::parse(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::string call(const std::string& id, const std::string& command) {
+  return nlohmann::json{{"id", id}, {"tool", "bash"}, {"arguments", {{"command", command}}}}.dump() + "\n";
+}
+
+}  // namespace
+
+BACKEND_TEST("a script gives one result a line in its order") {
+  ProgramOptions options;
+  options.input = call("a", "echo hello") + call("b", "echo x > f") + call("c", "echo out; echo err >&2; exit 3");
+  auto program = world.stockade({"run", "--backend", world.backend, "-"}, options);
+  CHECK(program.status == 0);
+  auto results = lines(program.out);
+  REQUIRE(results.size() == 3);
+  CHECK(results[0]["id"] == "a");
+  CHECK(results[0]["content"][0]["type"] == "text");
+  CHECK(results[0]["content"][0]["text"] == "hello\n");
+  CHECK(results[0]["structuredContent"]["outcome"] == "ok");
+  CHECK(results[0]["isError"] == false);
+  CHECK(results[1]["id"] == "b");
+  CHECK_THAT(results[1]["content"][0]["text"].get<std::string>(),
+             ContainsSubstring("[sandbox: file access denied under read-only mode]\n[exit code: 1]"));
+  CHECK(results[1]["structuredContent"]["outcome"] == "denied");
+  CHECK(results[2]["content"][0]["text"] == "out\n[stderr]\nerr\n[exit code: 3]");
+}
+
+TEST_CASE("run: a bad line gets an error result that names it and the rest still runs") {
+  World world("landlock", users().back());
+  ProgramOptions options;
+  options.input = "{not json\n" + call("ok1", "echo 1") +
+                  R"({"id": 7, "tool": "bash", "argumnets": {}})" "\n"
+                  R"({"id": 8, "tool": "bsh", "arguments": {"command": "touch ran"}})" "\n"
+                  "\n"
+                  R"({"id": 9, "tool": "bash", "arguments": {"comand": "touch ran"}})" "\n"
+                  "[1]\n" +
+                  call("ok2", "echo 2");
+  options.input.pop_back();  // the last line needs no newline
+  auto program = world.stockade({"run", "--mode", "workspace-write", "-"}, options);
+  CHECK(program.status == 1);
+  auto results = lines(program.out);
+  REQUIRE(results.size() == 7);
+  auto text = [&](std::size_t i) { return results[i]["content"][0]["text"].get<std::string>(); };
+  CHECK(results[0]["isError"] == true);
+  CHECK(results[0]["id"].is_null());
+  CHECK(results[0]["line"] == 1);
+  CHECK_THAT(text(0), ContainsSubstring("line 1: ") && ContainsSubstring("column"));
+  CHECK(text(1) == "1\n");
+  CHECK(results[2]["id"] == 7);
+  CHECK_THAT(text(2), ContainsSubstring("line 3: ") && ContainsSubstring("did you mean \"arguments\""));
+  CHECK(results[3]["id"] == 8);
+  CHECK_THAT(text(3), ContainsSubstring("no tool \"bsh\"") && ContainsSubstring("did you mean \"bash\""));
+  CHECK(results[4]["id"] == 9);
+  CHECK_THAT(text(4), ContainsSubstring("did you mean \"command\""));
+  CHECK_THAT(text(5), ContainsSubstring("line 7: ") && ContainsSubstring("expected an object"));
+  CHECK(text(6) == "2\n");
+  CHECK_FALSE(exists(world.workspace() + "/ran"));
+}
+
+TEST_CASE("run: a script file and its pretty form") {
+  World world("bwrap", users().back());
+  std::string script = world.workspace() + "/script.jsonl";
+  write_file(script, call("one", "printf 'a\\033[2Jb\\n'") + call("two", "echo x > f") + "oops\n");
+  auto program = world.stockade({"run", "--pretty", script});
+  CHECK(program.status == 1);
+  CHECK_THAT(program.out, ContainsSubstring("[one] $ printf"));
+  CHECK_THAT(program.out, ContainsSubstring("a\\x1b[2Jb"));
+  CHECK_THAT(program.out, ContainsSubstring("DENIED by the sandbox"));
+  CHECK_THAT(program.out, ContainsSubstring("[line 3]"));
+  auto missing = world.stockade({"run", script + ".missing"});
+  CHECK(missing.status == 125);
+  CHECK_THAT(missing.err, ContainsSubstring(script + ".missing"));
+}
+
+TEST_CASE("run: the end of standard input ends the host") {
+  World world("landlock", users().back());
+  auto program = world.stockade({"run", "-"});
+  CHECK(program.status == 0);
+  CHECK(program.out.empty());
+}
+
+TEST_CASE("plugins: the tree shows states and services and what waits for what") {
+  World world("bwrap", users().back());
+  auto program = world.stockade({"plugins"});
+  CHECK(program.status == 0);
+  CHECK_THAT(program.out, ContainsSubstring("root  active\n"));
+  CHECK_THAT(program.out, ContainsSubstring("  sandbox-local  active  provides sandbox/1\n"));
+  CHECK_THAT(program.out,
+             ContainsSubstring("  bash-sandbox  active  provides shell/1  needs sandboxPolicy/1, sandbox/1\n"));
+  std::string config = world.workspace() + "/config.json";
+  write_file(config, R"({"plugins": [{"plugin": "sandbox"}, {"id": "shell", "plugin": "bash-sandbox"}]})");
+  auto waiting = world.stockade({"plugins", "--config", config});
+  CHECK_THAT(waiting.out, ContainsSubstring("  shell  pending") && ContainsSubstring("waits for sandbox/1"));
+}

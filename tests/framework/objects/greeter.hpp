@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// What the test plugins provide and need.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stockade::test {
+
+class Greeter {
+ public:
+  static constexpr std::string_view service = "test-greeter/1";
+  virtual ~Greeter() = default;
+  virtual std::string greet(const std::string& whom) = 0;
+};
+
+inline constexpr std::string_view kSecondGreeter = "test-greeter:second/1";
+inline constexpr std::string_view kFirstRelay = "test-relay:first/1";
+inline constexpr std::string_view kSecondRelay = "test-relay:second/1";
+inline constexpr std::string_view kThirdRelay = "test-relay:third/1";
+
+struct Farewell {
+  static constexpr std::string_view event = "test-farewell/1";
+  std::string from;
+};
+
+}  // namespace stockade::test

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include "sandbox/status.hpp"
+
+#include "tests/support/catch.hpp"
+
+using namespace stockade;
+
+TEST_CASE("status: ready alone proves that the command ran") {
+  auto status = read_status("{\"status\":\"ready\",\"landlockAbi\":7}\n");
+  CHECK(status.ready);
+  CHECK(status.failure.empty());
+  CHECK(status.command_ran());
+  CHECK(read_status("{\"status\":\"ready\"}").command_ran());
+}
+
+TEST_CASE("status: an empty report proves nothing") {
+  auto status = read_status("");
+  CHECK_FALSE(status.ready);
+  CHECK(status.failure.empty());
+  CHECK_FALSE(status.command_ran());
+}
+
+TEST_CASE("status: a refusal carries its message") {
+  auto status = read_status("{\"status\":\"refused\",\"message\":\"no \\\"rule\\\"\"}\n");
+  CHECK_FALSE(status.command_ran());
+  CHECK(status.failure == "no \"rule\"");
+}
+
+TEST_CASE("status: a failed exec after ready is no run") {
+  auto status = read_status(
+      "{\"status\":\"ready\"}\n{\"status\":\"exec-failed\",\"message\":\"cannot execute x\"}\n");
+  CHECK(status.ready);
+  CHECK(status.failure == "cannot execute x");
+  CHECK_FALSE(status.command_ran());
+}
+
+TEST_CASE("status: the first failure stands") {
+  auto status = read_status(
+      "{\"status\":\"refused\",\"message\":\"first\"}\n{\"status\":\"refused\",\"message\":\"b\"}\n");
+  CHECK(status.failure == "first");
+}
+
+TEST_CASE("status: a failure without a message is named by its kind") {
+  CHECK(read_status("{\"status\":\"refused\"}\n").failure == "refused");
+  CHECK(read_status("{\"status\":\"exec-failed\"}\n").failure == "exec-failed");
+}
+
+TEST_CASE("status: a report that is not understood is a failure") {
+  for (const char* text :
+       {"garbage\n", "\n", "[]\n", "5\n", "null\n", "{}\n", "{\"status\":\"done\"}\n",
+        "{\"status\":5}\n", "{\"status\":null}\n", "{\"status\":[\"ready\"]}\n",
+        "{\"status\":\"READY\"}\n", "{\"status\":\"ready\"", "\xff\xfe\n"}) {
+    CAPTURE(text);
+    CHECK_FALSE(read_status(text).command_ran());
+    CHECK_FALSE(read_status(text).failure.empty());
+    // Nor does it become proof by standing beside one.
+    CHECK_FALSE(read_status(std::string("{\"status\":\"ready\"}\n") + text).command_ran());
+  }
+}
+
+TEST_CASE("status: a message that is no text is still a failure") {
+  CHECK_FALSE(read_status("{\"status\":\"refused\",\"message\":7}\n").failure.empty());
+  CHECK_FALSE(read_status("{\"status\":\"exec-failed\",\"message\":null}\n").failure.empty());
+}
+
+TEST_CASE("status: two ready reports are no proof") {
+  CHECK_FALSE(read_status("{\"status\":\"ready\"}\n{\"status\":\"ready\"}\n").command_ran());
+}
+
+TEST_CASE("status: what is quoted of a report is bounded") {
+  CHECK(read_status(std::string(kMaxStatusBytes, 'x')).failure.size() < 400);
+}
