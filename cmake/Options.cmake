@@ -4,7 +4,6 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
@@ -26,6 +25,10 @@ target_compile_options(stockade_options INTERFACE
   $<$<BOOL:${STOCKADE_WERROR}>:-Werror>)
 target_include_directories(stockade_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 
+# The same for libraries and executables, so that all can share a precompiled header.
+target_compile_options(stockade_options INTERFACE
+  -fPIC $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+
 if(STOCKADE_SANITIZE)
   target_compile_options(stockade_options INTERFACE
     -fsanitize=${STOCKADE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -42,3 +45,12 @@ find_program(STOCKADE_LLD NAMES ld.lld)
 if(STOCKADE_LLD)
   target_link_options(stockade_options INTERFACE -fuse-ld=lld)
 endif()
+
+# Parsing nlohmann_json and Boost.PFR takes longer than compiling most files that use them. The clang
+# preset goes without, and so finds a file that does not include what it uses.
+option(STOCKADE_PCH "precompile the heavy headers" ON)
+function(stockade_precompile target)
+  if(STOCKADE_PCH)
+    target_precompile_headers(${target} REUSE_FROM stockade_pch)
+  endif()
+endfunction()

@@ -11,6 +11,7 @@ function(add_plugin name)
   add_library(${target} MODULE ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE stockade::options stockade::framework ${arg_LIBRARIES})
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+  stockade_precompile(${target})
   target_link_options(${target} PRIVATE "LINKER:--version-script=${STOCKADE_PLUGIN_MAP}")
   if(NOT (STOCKADE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang"))  # whose run-time is in the executable
     target_link_options(${target} PRIVATE "LINKER:-z,defs")
