@@ -25,11 +25,9 @@ BashCall::BashCall(Loop& loop, std::shared_ptr<SpillDirectory> spills, CallPlan 
       sink_(sink),
       done_(loop),
       out_(loop, *spills_, "stdout", plan_.spec.stdout_max_bytes,
-           plan_.spec.spill ? plan_.limits.spill_bytes : 0,
-           [this] { flow(Stream::output); }),
+           plan_.spec.spill ? plan_.limits.spill_bytes : 0, [this] { flow(Stream::output); }),
       err_(loop, *spills_, "stderr", plan_.spec.stderr_max_bytes,
-           plan_.spec.spill ? plan_.limits.spill_bytes : 0,
-           [this] { flow(Stream::error); }),
+           plan_.spec.spill ? plan_.limits.spill_bytes : 0, [this] { flow(Stream::error); }),
       scanner_(make_scanner(plan_.confined)),
       timeout_(loop),
       grace_(loop),
@@ -50,6 +48,7 @@ BashCall::BashCall(Loop& loop, std::shared_ptr<SpillDirectory> spills, CallPlan 
   request.working_directory = plan_.spec.workdir;
   request.input = plan_.spec.input;
   request.status_channel = plan_.confined && plan_.confined->status_channel;
+  request.block_term = plan_.confined && plan_.confined->block_term;
   auto spawned = Process::spawn(loop, request, *this);
   if (auto* error = std::get_if<SpawnError>(&spawned)) {
     spawn_failed(*error);
@@ -85,8 +84,8 @@ BashResult BashCall::result_so_far() const {
 void BashCall::settle(BashResult result) {
   finished_ = true;
   if (status_ == BashProcessStatus::running)
-    status_ = result.signal || result.aborted ? BashProcessStatus::killed
-                                              : BashProcessStatus::completed;
+    status_ =
+        result.signal || result.aborted ? BashProcessStatus::killed : BashProcessStatus::completed;
   done_.settle(std::move(result));
 }
 
@@ -95,8 +94,8 @@ void BashCall::spawn_failed(const SpawnError& error) {
   result.sandbox.ran = false;
   spawn_failure_ = error.message();
   status_ = BashProcessStatus::killed;
-  // The working directory was opened before, so an ENOENT or EACCES here is about the runner (or the
-  // interpreter of a runner that is a script) and nothing else.
+  // The working directory was opened before, so an ENOENT or EACCES here is about the runner (or
+  // the interpreter of a runner that is a script) and nothing else.
   bool runner = plan_.confined && error.step == SpawnStep::program &&
                 (error.error == ENOENT || error.error == EACCES);
   if (runner) {
@@ -118,8 +117,8 @@ void BashCall::spawn_failed(const SpawnError& error) {
 void BashCall::on_data(Stream stream, std::span<const char> bytes) {
   std::string_view view(bytes.data(), bytes.size());
   if (stream == Stream::status) {
-    status_bytes_.append(view.substr(0, kMaxStatusBytes - std::min(status_bytes_.size(),
-                                                                   kMaxStatusBytes)));
+    status_bytes_.append(
+        view.substr(0, kMaxStatusBytes - std::min(status_bytes_.size(), kMaxStatusBytes)));
     return;
   }
   collector(stream).push(view);
@@ -132,8 +131,11 @@ void BashCall::on_data(Stream stream, std::span<const char> bytes) {
 // Reads on, where neither the disk nor the sink holds back.
 void BashCall::flow(Stream stream) {
   if (finished_) return;
-  if (process_ && !collector(stream).saturated() && !(sink_ && sink_->full(stream)))
+  if (process_ && process_->paused(stream) && !collector(stream).saturated() &&
+      !(sink_ && sink_->full(stream))) {
     process_->resume(stream);
+    if (exit_ && !drain_.running()) drain_.start(plan_.limits.drain, [this] { end_drain(); });
+  }
   advance();
 }
 
@@ -146,25 +148,33 @@ void BashCall::on_exit(ExitStatus status) {
   exit_ = status;
   timeout_.stop();
   grace_.stop();
-  abort_ = {};
-  // A background child may hold the streams for good; it is given the drain limit, from now on, however
-  // much it writes.
-  drain_.start(plan_.limits.drain, [this] {
-    process_->signal_group(SIGKILL);
-    process_->close_streams();
-  });
+  // A background child may hold the streams for good; it is given the drain limit, from now on,
+  // however much it writes.
+  drain_.start(plan_.limits.drain, [this] { end_drain(); });
   advance();
 }
 
+// A stream that waits for its reader is no child's fault, and what it still holds is not dropped:
+// it is given the limit anew when it is read on.
+void BashCall::end_drain() {
+  process_->signal_group(SIGKILL);
+  for (Stream stream : {Stream::output, Stream::error, Stream::status})
+    if (!process_->paused(stream)) process_->close_stream(stream);
+}
+
 bool BashCall::kill() {
-  if (finished_ || status_ == BashProcessStatus::killed) return false;
+  if (finished_ || exit_ || status_ == BashProcessStatus::killed) return false;
   status_ = BashProcessStatus::killed;
-  end_tree(Cause::none);
+  end_tree(Cause::killed);
   return true;
 }
 
 void BashCall::end_tree(Cause cause) {
-  if (exit_ || !process_) return;
+  if (!process_ || finished_) return;
+  if (exit_) {  // its verdict stands; what is left of its streams is given up
+    if (cause == Cause::aborted) process_->close_streams();
+    return;
+  }
   if (cause_ == Cause::none) cause_ = cause;  // the first cause stands
   timeout_.stop();
   if (grace_.running()) return;
@@ -180,10 +190,12 @@ void BashCall::advance() {
   process_->reap();
   scanner_.finish();
 
-  Ending ending{exit_->code, exit_->signal, cause_ == Cause::timed_out, cause_ == Cause::aborted};
+  Ending ending{exit_->code, exit_->signal, cause_ == Cause::timed_out, cause_ == Cause::aborted,
+                cause_ == Cause::killed};
   Evidence evidence;
   evidence.confined = plan_.confined.has_value();
-  if (plan_.confined && plan_.confined->status_channel) evidence.status = read_status(status_bytes_);
+  if (plan_.confined && plan_.confined->status_channel)
+    evidence.status = read_status(status_bytes_);
   evidence.fatal_line = scanner_.fatal_line(exit_->code);
   evidence.denial_line = scanner_.denial_line();
   Verdict verdict = classify(ending, evidence);

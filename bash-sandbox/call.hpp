@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One call from spawn to verdict: a passive state machine over a Process. Exit, both streams and the
-// status channel each settle once; the call is done when all have, or when the process has exited and
-// the drain limit is over.
+// One call from spawn to verdict: a passive state machine over a Process. Exit, both streams and
+// the status channel each settle once; the call is done when all have, or when the process has
+// exited and the drain limit is over.
 #pragma once
 
 #include <chrono>
@@ -33,6 +33,7 @@ struct CallPlan {
   std::optional<ConfinedArgv> confined;  // absent: unconfined, by danger-full-access alone
   std::vector<std::string> environment;
   CallLimits limits;
+  std::shared_ptr<const void> code{};  // the library that this call is code of
 };
 
 class BashCall final : public BashProcess, private ProcessObserver {
@@ -48,7 +49,8 @@ class BashCall final : public BashProcess, private ProcessObserver {
   Completion<BashResult> done() const override { return done_; }
 
  private:
-  enum class Cause { none, timed_out, aborted };
+  enum class Cause { none, timed_out, aborted, killed };
+  void end_drain();
 
   void on_data(Stream stream, std::span<const char> bytes) override;
   void on_end(Stream stream) override;

@@ -35,6 +35,10 @@ Verdict classify(const Ending& ending, const Evidence& evidence) {
     return verdict;
   }
 
+  if (evidence.status && !evidence.status->ready && ending.killed) {
+    verdict.outcome = BashOutcome::failed;  // before it had begun, which is nobody's failure
+    return verdict;
+  }
   if (evidence.status && !evidence.status->ready) {
     verdict.evidence = evidence.fatal_line;
     return runner_failed(evidence.fatal_line ? *evidence.fatal_line
@@ -43,7 +47,9 @@ Verdict classify(const Ending& ending, const Evidence& evidence) {
   }
   if (!evidence.status && evidence.fatal_line) {
     verdict.evidence = evidence.fatal_line;
-    return runner_failed(*evidence.fatal_line);
+    runner_failed(*evidence.fatal_line);
+    verdict.ran = std::nullopt;  // inferred from text, which the command could have printed itself
+    return verdict;
   }
 
   bool nonzero_exit = ending.exit_code && *ending.exit_code != 0;

@@ -15,6 +15,7 @@ struct Ending {
   std::optional<int> signal;
   bool timed_out = false;
   bool aborted = false;
+  bool killed = false;  // by BashProcess::kill()
 };
 
 struct Evidence {
@@ -34,8 +35,8 @@ struct Verdict {
 };
 
 // In this order: the status channel's proof, the end that was forced from outside, the rules of a
-// runner without a channel, denial, the ordinary result. A denial needs a nonzero exit code: neither
-// success nor death by a signal is one.
+// runner without a channel, denial, the ordinary result. A denial needs a nonzero exit code:
+// neither success nor death by a signal is one.
 Verdict classify(const Ending& ending, const Evidence& evidence);
 
 }  // namespace stockade

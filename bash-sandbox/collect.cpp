@@ -52,7 +52,9 @@ void Collector::push(std::string_view bytes) {
   if (spill_) spill_->write(bytes);
 }
 
-bool Collector::saturated() const noexcept { return spill_ && spill_->pending() > kMaxPending; }
+bool Collector::saturated() const noexcept {
+  return spill_ && spill_->pending() > kMaxPending;
+}
 
 CapturedStream Collector::captured() const {
   CapturedStream stream;

@@ -19,22 +19,25 @@ std::string upper(std::string_view text) {
   return out;
 }
 
+bool runs_code(std::string_view name) {
+  if (name.starts_with("LD_") || name.starts_with("BASH_FUNC_")) return true;
+  for (const char* hook : {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "GLIBC_TUNABLES"})
+    if (name == hook) return true;
+  return false;
+}
+
 bool dropped(std::string_view name) {
   const std::string folded = upper(name);
   for (const char* secret : {"KEY", "PASSWORD", "SECRET", "TOKEN"})
     if (folded.find(secret) != std::string::npos) return true;
-  if (folded.starts_with("STOCKADE_")) return true;
-  if (name.starts_with("LD_") || name.starts_with("BASH_FUNC_")) return true;
-  for (const char* hook : {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4"})
-    if (name == hook) return true;
-  return false;
+  return folded.starts_with("STOCKADE_") || runs_code(name);
 }
 
 }  // namespace
 
 std::vector<std::string> build_environment(
     const std::vector<std::string>& ambient,
-    const std::map<std::string, std::string>& explicit_entries) {
+    const std::map<std::string, std::string>& explicit_entries, bool confined) {
   std::map<std::string, std::string> merged;
   for (const auto& entry : ambient) {
     auto equals = entry.find('=');
@@ -53,6 +56,13 @@ std::vector<std::string> build_environment(
                   "the environment entry \"" + name.substr(0, name.find('\0')) +
                       "\" is refused: a name must not be empty or hold `=`, neither may hold a NUL "
                       "byte",
+                  name);
+    if (confined && runs_code(name))
+      throw Error("ENVIRONMENT_INVALID",
+                  "the environment entry \"" + name +
+                      "\" is refused: the sandbox's runner would read it before the sandbox "
+                      "exists; set it in "
+                      "the command",
                   name);
     merged[name] = value;
   }

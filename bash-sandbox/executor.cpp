@@ -54,19 +54,22 @@ void check_bash_sandbox_config(const BashSandboxConfig& config) {
 
 BashExecutor::BashExecutor(Loop& loop, BashSandboxConfig config,
                            std::shared_ptr<const SandboxPolicyResolver> policies,
-                           std::function<std::shared_ptr<SandboxProvider>()> sandbox)
+                           std::function<std::shared_ptr<SandboxProvider>()> sandbox,
+                           std::shared_ptr<const void> code)
     : loop_(loop),
       config_(std::move(config)),
       policies_(std::move(policies)),
       sandbox_(std::move(sandbox)),
-      spills_(std::make_shared<SpillDirectory>()) {
+      spills_(std::make_shared<SpillDirectory>(code)),
+      code_(std::move(code)) {
   check_bash_sandbox_config(config_);
   config_.cwd = resolve_root(config_.cwd);
 }
 
 BashSpec BashExecutor::resolve(const BashRequest& request) const {
   if (request.command.find('\0') != std::string::npos)
-    throw invalid_request("the command holds a NUL byte, at which bash would cut it off", "command");
+    throw invalid_request("the command holds a NUL byte, at which bash would cut it off",
+                          "command");
   if (request.command.size() >= kMaxCommandBytes)
     throw invalid_request("the command has " + std::to_string(request.command.size()) +
                               " bytes; the kernel takes at most " +
@@ -77,12 +80,13 @@ BashSpec BashExecutor::resolve(const BashRequest& request) const {
   spec.command = request.command;
   spec.workdir = config_.cwd;
   if (request.workdir)
-    spec.workdir = request.workdir->starts_with('/') ? *request.workdir
-                                                     : config_.cwd + "/" + *request.workdir;
+    spec.workdir =
+        request.workdir->starts_with('/') ? *request.workdir : config_.cwd + "/" + *request.workdir;
   double limit = static_cast<double>(config_.max_timeout_ms);
-  double timeout = positive(request.timeout_ms, static_cast<double>(config_.timeout_ms), "timeoutMs");
-  spec.timeout = std::chrono::milliseconds(
-      static_cast<std::int64_t>(std::ceil(std::min(timeout, limit))));
+  double timeout =
+      positive(request.timeout_ms, static_cast<double>(config_.timeout_ms), "timeoutMs");
+  spec.timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(std::min(timeout, limit))));
   auto kept = static_cast<std::size_t>(config_.max_output_bytes);
   spec.stdout_max_bytes = kept;
   spec.stderr_max_bytes = kept;
@@ -99,14 +103,17 @@ BashSpec BashExecutor::resolve(const BashRequest& request) const {
 
 std::shared_ptr<BashProcess> BashExecutor::launch(BashSpec spec, AbortSignal abort,
                                                   OutputSink* sink) {
-  CallPlan plan{std::move(spec),
-                std::nullopt,
-                {},
-                {std::chrono::milliseconds(config_.grace_ms),
-                 std::chrono::milliseconds(config_.drain_ms),
-                 static_cast<std::uint64_t>(config_.max_spill_bytes)}};
-  plan.environment = build_environment(ambient_environment(), plan.spec.environment);
-  if (auto mode = to_confined(plan.spec.policy.mode)) {
+  CallPlan plan{
+      std::move(spec),
+      std::nullopt,
+      {},
+      {std::chrono::milliseconds(config_.grace_ms), std::chrono::milliseconds(config_.drain_ms),
+       static_cast<std::uint64_t>(config_.max_spill_bytes)},
+      code_};
+  auto mode = to_confined(plan.spec.policy.mode);
+  plan.environment =
+      build_environment(ambient_environment(), plan.spec.environment, mode.has_value());
+  if (mode) {
     SandboxPolicy policy{*mode, plan.spec.policy.workspace_root};
     plan.confined = sandbox_()->confine({"bash", "-c", "--", plan.spec.command}, policy,
                                         resolve_root(plan.spec.workdir));

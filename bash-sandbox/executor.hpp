@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The provider of `ctx.shell`: the call path and nothing else. It never names a backend; what confines
-// is whatever provides `ctx.sandbox` at the moment of the call.
+// The provider of `ctx.shell`: the call path and nothing else. It never names a backend; what
+// confines is whatever provides `ctx.sandbox` at the moment of the call.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,12 @@ void check_bash_sandbox_config(const BashSandboxConfig& config);
 
 class BashExecutor final : public Shell {
  public:
-  // `sandbox` finds the provider of the moment and may throw.
+  // `sandbox` finds the provider of the moment and may throw. `code` keeps the library mapped that
+  // this is code of; each call holds it, too.
   BashExecutor(Loop& loop, BashSandboxConfig config,
                std::shared_ptr<const SandboxPolicyResolver> policies,
-               std::function<std::shared_ptr<SandboxProvider>()> sandbox);
+               std::function<std::shared_ptr<SandboxProvider>()> sandbox,
+               std::shared_ptr<const void> code = nullptr);
 
   BashSpec resolve(const BashRequest& request) const override;
   Task<BashResult> run(BashSpec spec, AbortSignal abort, OutputSink* sink) override;
@@ -48,6 +50,7 @@ class BashExecutor final : public Shell {
   std::shared_ptr<const SandboxPolicyResolver> policies_;
   std::function<std::shared_ptr<SandboxProvider>()> sandbox_;
   std::shared_ptr<SpillDirectory> spills_;
+  std::shared_ptr<const void> code_;
 };
 
 }  // namespace stockade

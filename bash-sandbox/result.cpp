@@ -10,7 +10,9 @@
 
 namespace stockade {
 
-std::string to_string(BashOutcome outcome) { return enum_name(outcome); }
+std::string to_string(BashOutcome outcome) {
+  return enum_name(outcome);
+}
 
 std::string signal_name(int signal) {
   const char* name = sigabbrev_np(signal);
@@ -55,7 +57,9 @@ BashResult failure_result(const std::exception_ptr& error, SandboxMode mode) {
   result.sandbox.mode = mode;
   result.sandbox.ran = false;
   // A request that cannot be run is the caller's fault; all else is the sandbox refusing.
-  bool request = result.error->code == "REQUEST_INVALID" || result.error->code == "ENVIRONMENT_INVALID";
+  bool request = false;
+  for (const char* code : {"ARGUMENTS_INVALID", "ENVIRONMENT_INVALID", "REQUEST_INVALID"})
+    request |= result.error->code == code;
   result.sandbox.runner_failed = !request;
   result.outcome = request ? BashOutcome::failed : BashOutcome::runner_failed;
   return result;

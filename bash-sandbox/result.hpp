@@ -13,15 +13,16 @@
 
 namespace stockade {
 
-// ok: it ran and exited with 0. failed: it ran and did not. denied: it ran, failed, and its stderr shows
-// that the sandbox stopped a file effect. runner_failed: the sandbox broke or refused; the command did
-// not run. timed_out, aborted: ended from outside before it ended itself.
+// ok: it ran and exited with 0. failed: it ran and did not, or the request itself was at fault.
+// denied: it ran, failed, and its stderr shows that the sandbox stopped a file effect.
+// runner_failed: the sandbox broke or refused; the command did not run. timed_out, aborted: ended
+// from outside before it ended itself.
 enum class BashOutcome { ok, failed, denied, runner_failed, timed_out, aborted };
 
 struct CapturedStream {
-  std::string bytes;        // what is kept: all, or the last of it
-  bool truncated = false;   // bytes were dropped from memory
-  std::uint64_t total = 0;  // bytes that the command wrote
+  std::string bytes;                      // what is kept: all, or the last of it
+  bool truncated = false;                 // bytes were dropped from memory
+  std::uint64_t total = 0;                // bytes that the command wrote
   std::optional<std::string> spill_path;  // a file with the whole stream, up to its cap
   std::optional<std::string> spill_note;  // why there is none, or why it is not whole
 };
@@ -32,9 +33,11 @@ struct SandboxFacts {
   std::optional<SandboxEnforcement> enforcement;
   bool denied = false;
   bool runner_failed = false;
-  // Whether the command ran: proven either way, or unknown (a custom runner without a status channel).
+  // Whether the command ran: proven either way, or unknown (a custom runner without a status
+  // channel).
   std::optional<bool> ran;
-  std::optional<std::string> evidence;  // the line of stderr that `denied` or `runner_failed` rests on
+  std::optional<std::string>
+      evidence;  // the line of stderr that `denied` or `runner_failed` rests on
 };
 
 struct CallError {
@@ -53,7 +56,7 @@ struct BashResult {
   CapturedStream err;
   SandboxFacts sandbox;
   std::chrono::milliseconds duration{0};
-  std::optional<CallError> error;  // when infrastructure failed; then the command did not run
+  std::optional<CallError> error;  // when the command was not run, or not for certain
 };
 
 std::string to_string(BashOutcome outcome);  // `runner-failed`

@@ -23,11 +23,11 @@ namespace stockade {
 
 struct BashRequest {
   std::string command{};
-  std::optional<std::string> workdir{};  // relative to the executor's; absent: the executor's
-  std::optional<double> timeout_ms{};    // positive; capped by the executor's maximum
+  std::optional<std::string> workdir{};      // relative to the executor's; absent: the executor's
+  std::optional<double> timeout_ms{};        // positive; capped by the executor's maximum
   std::optional<double> stdout_max_bytes{};  // positive; raises what is kept of standard output
   std::optional<std::string> input{};        // bytes for standard input; absent: /dev/null
-  bool spill = true;  // false where a sink takes the whole stream anyway
+  bool spill = true;                         // false where a sink takes the whole stream anyway
   std::map<std::string, std::string> environment{};  // wins over everything else
   std::optional<SandboxExecutionPolicy> policy{};    // absent: resolved by ctx.sandboxPolicy
 };
@@ -80,8 +80,8 @@ class Shell {
   static constexpr std::string_view service = "shell/1";
   virtual ~Shell() = default;
 
-  // Throws Error `REQUEST_INVALID` for a command with a NUL byte or too long for the kernel, or a number
-  // out of range.
+  // Throws Error `REQUEST_INVALID` for a command with a NUL byte or too long for the kernel, or a
+  // number out of range.
   virtual BashSpec resolve(const BashRequest& request) const = 0;
 
   // Always ends with a result, whatever happens to the runner or the command. Throws what confining
@@ -89,7 +89,8 @@ class Shell {
   // `sink` may be null. Hold the service while the task runs; dropping the task kills the command.
   virtual Task<BashResult> run(BashSpec spec, AbortSignal abort, OutputSink* sink) = 0;
 
-  // Throws like run(), at once; a process that cannot be started is a handle that settles as killed.
+  // Throws like run(), at once; a process that cannot be started is a handle that settles as
+  // killed.
   virtual std::shared_ptr<BashProcess> start(BashSpec spec, AbortSignal abort) = 0;
 
   // The deployment's default.

@@ -25,13 +25,17 @@ std::vector<std::string> needles(const std::vector<std::string>& signatures) {
   return out;
 }
 
-bool contains_any(const std::string& line, const std::vector<std::string>& wanted) {
-  return std::any_of(wanted.begin(), wanted.end(), [&](const std::string& needle) {
-    return line.find(needle) != std::string::npos;
-  });
+std::size_t find_any(const std::string& line, const std::vector<std::string>& wanted) {
+  for (const auto& needle : wanted)
+    if (std::size_t at = line.find(needle); at != std::string::npos) return at;
+  return std::string::npos;
 }
 
-std::string evidence(std::string_view line) { return std::string(line.substr(0, kMaxEvidence)); }
+// The line, or of a long one the part that begins shortly before the match.
+std::string evidence(std::string_view line, std::size_t match) {
+  if (line.size() > kMaxEvidence) line.remove_prefix(match > 200 ? match - 200 : 0);
+  return std::string(line.substr(0, kMaxEvidence));
+}
 
 }  // namespace
 
@@ -51,8 +55,8 @@ SignatureScanner::SignatureScanner(const std::vector<std::string>& denial_signat
 void SignatureScanner::feed(std::string_view bytes) {
   while (!bytes.empty()) {
     std::size_t end = bytes.find('\n');
-    std::size_t piece = std::min(end == std::string_view::npos ? bytes.size() : end,
-                                 kMaxLine - line_.size());
+    std::size_t piece =
+        std::min(end == std::string_view::npos ? bytes.size() : end, kMaxLine - line_.size());
     line_.append(bytes.substr(0, piece));
     bytes.remove_prefix(piece);
     if (!bytes.empty() && bytes.front() == '\n') {
@@ -79,12 +83,16 @@ void SignatureScanner::end_of_line() {
 
 void SignatureScanner::search() {
   const std::string folded = lower(line_);
-  if (!denial_line_ && contains_any(folded, denials_)) denial_line_ = evidence(line_);
+  if (!denial_line_)
+    if (std::size_t at = find_any(folded, denials_); at != std::string::npos)
+      denial_line_ = evidence(line_, at);
   for (auto& rule : rules_) {
     if (rule.line) continue;
     bool benign = !partial_ && std::find(rule.informational.begin(), rule.informational.end(),
                                          folded) != rule.informational.end();
-    if (!benign && contains_any(folded, rule.fatal)) rule.line = evidence(line_);
+    if (benign) continue;
+    if (std::size_t at = find_any(folded, rule.fatal); at != std::string::npos)
+      rule.line = evidence(line_, at);
   }
 }
 

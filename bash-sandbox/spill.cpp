@@ -30,21 +30,36 @@ std::string random_hex() {
 
 }  // namespace
 
-std::optional<std::string> SpillDirectory::next_file(std::string_view stream, std::string& error) {
-  if (path_.empty()) {
+Fd SpillDirectory::create_file(std::string_view stream, std::string& path, std::string& error) {
+  if (!directory_) {
     std::string made = "/var/tmp/stockade-subprocess-XXXXXX";
     if (!mkdtemp(made.data())) {
       error = "cannot create a directory in /var/tmp: " + describe_errno(errno);
-      return std::nullopt;
+      return Fd();
+    }
+    directory_ = Fd(open(made.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info {};
+    if (!directory_ || fstat(directory_.get(), &info) != 0 || info.st_uid != geteuid() ||
+        (info.st_mode & 0777) != 0700) {
+      error = "the directory " + made + " was replaced while it was made";
+      directory_.reset();
+      return Fd();
     }
     path_ = made;
   }
-  return path_ + "/stockade-subprocess-" + std::to_string(getpid()) + "-" +
-         std::to_string(++count_) + "-" + random_hex() + "-" + std::string(stream) + ".log";
+  std::string name = "stockade-subprocess-" + std::to_string(getpid()) + "-" +
+                     std::to_string(++count_) + "-" + random_hex() + "-" + std::string(stream) +
+                     ".log";
+  path = path_ + "/" + name;
+  Fd file(openat(directory_.get(), name.c_str(),
+                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) error = "cannot create " + path + ": " + describe_errno(errno);
+  return file;
 }
 
 struct Spill::State : std::enable_shared_from_this<Spill::State> {
-  explicit State(Loop& l) : loop(l) {}
+  State(Loop& l, std::shared_ptr<const void> c) : code(std::move(c)), loop(l) {}
+  std::shared_ptr<const void> code;  // first, so that it goes last
   Loop& loop;
   Fd file;
   std::string path;
@@ -98,23 +113,21 @@ struct Spill::State : std::enable_shared_from_this<Spill::State> {
 
 Spill::Spill(Loop& loop, SpillDirectory& directory, std::string_view stream, std::uint64_t cap,
              std::function<void()> on_drained)
-    : state_(std::make_shared<State>(loop)) {
+    : state_(std::make_shared<State>(loop, directory.code())) {
   state_->room = cap;
   state_->on_drained = std::move(on_drained);
+  std::string path;
   std::string error;
-  auto path = directory.next_file(stream, error);
-  if (path) {
-    state_->file =
-        Fd(open(path->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (state_->file)
-      state_->path = *path;
-    else
-      error = "cannot create " + *path + ": " + describe_errno(errno);
-  }
-  if (!error.empty()) state_->note = "not spilled: " + error;
+  state_->file = directory.create_file(stream, path, error);
+  if (state_->file)
+    state_->path = path;
+  else
+    state_->note = "not spilled: " + error;
 }
 
-Spill::~Spill() { state_->on_drained = nullptr; }
+Spill::~Spill() {
+  state_->on_drained = nullptr;
+}
 
 void Spill::write(std::string_view bytes) {
   State& state = *state_;
@@ -137,6 +150,8 @@ std::optional<std::string> Spill::path() const {
   return state_->path;
 }
 
-std::optional<std::string> Spill::note() const { return state_->note; }
+std::optional<std::string> Spill::note() const {
+  return state_->note;
+}
 
 }  // namespace stockade

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The whole of a stream on disk, once it no longer fits in memory. Written by libuv's threads, so that
-// a slow disk never blocks the loop.
+// The whole of a stream on disk, once it no longer fits in memory. Its bytes are written by libuv's
+// threads, so that a slow disk does not hold up the loop; only creating the file happens on it.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "framework/fd.hpp"
 #include "framework/loop.hpp"
 
 namespace stockade {
@@ -18,12 +19,19 @@ namespace stockade {
 // Made when the first stream spills; its files stay, since results refer to them.
 class SpillDirectory {
  public:
-  // A new file's path in it, or absent with `error` set.
-  std::optional<std::string> next_file(std::string_view stream, std::string& error);
+  explicit SpillDirectory(std::shared_ptr<const void> code = nullptr) : code_(std::move(code)) {}
+
+  // A new file in it, created exclusively with mode 0600; on failure none, with `error` set. By
+  // descriptor: a command whose workspace holds the directory may put another in its place.
+  Fd create_file(std::string_view stream, std::string& path, std::string& error);
+  // Keeps the library mapped that writes in flight call back into.
+  const std::shared_ptr<const void>& code() const noexcept { return code_; }
 
  private:
+  Fd directory_;
   std::string path_;
   std::uint64_t count_ = 0;
+  std::shared_ptr<const void> code_;
 };
 
 // One file. Failures (no space, no descriptor) end the spilling with a note and never the call.

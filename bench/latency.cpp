@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What one confined `true` costs, beside `bash -c true` spawned plainly with pipes. Every round runs each
-// contestant once, in turn, so that the machine's load weighs on all alike; the ratio of medians is the
-// result, the microseconds are only context.
+// What one confined `true` costs, beside `bash -c true` spawned plainly with pipes. Every round
+// runs each contestant once, in turn, so that the machine's load weighs on all alike; the ratio of
+// medians is the result, the microseconds are only context.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -107,7 +107,8 @@ int main(int argc, char** argv) {
   std::vector<Contestant> contestants;
   contestants.push_back({"bash -c true, posix_spawn with pipes", plain_bash, {}});
 
-  auto add = [&](const std::string& name, std::shared_ptr<BashExecutor> executor, SandboxMode mode) {
+  auto add = [&](const std::string& name, std::shared_ptr<BashExecutor> executor,
+                 SandboxMode mode) {
     auto call = [&loop, executor, mode, name, root = std::string(workspace)] {
       BashRequest request;
       request.command = "true";
@@ -115,7 +116,8 @@ int main(int argc, char** argv) {
       BashResult result =
           run(loop, executor->run(executor->resolve(request), AbortSignal(), nullptr));
       if (result.outcome != BashOutcome::ok)
-        fail(name + " did not run: " + (result.error ? result.error->message : to_string(result.outcome)));
+        fail(name +
+             " did not run: " + (result.error ? result.error->message : to_string(result.outcome)));
     };
     contestants.push_back({name + ", " + to_string(mode), call, {}});
   };
@@ -123,7 +125,8 @@ int main(int argc, char** argv) {
     auto probing = probe_backend(loop, backend, inspect_host(), std::chrono::seconds(5));
     ProbeVerdict verdict = run(loop, std::move(probing));
     if (!verdict.usable) {
-      std::printf("%s is not usable here: %s\n", enum_name(backend).c_str(), verdict.reason.c_str());
+      std::printf("%s is not usable here: %s\n", enum_name(backend).c_str(),
+                  verdict.reason.c_str());
       continue;
     }
     SandboxLocalConfig config;
@@ -132,8 +135,8 @@ int main(int argc, char** argv) {
         run(loop, LocalSandbox::open(loop, config, inspect_host(), log));
     BashSandboxConfig settings;
     settings.cwd = workspace;
-    auto executor = std::make_shared<BashExecutor>(loop, settings, policies,
-                                                   [sandbox] { return sandbox; });
+    auto executor =
+        std::make_shared<BashExecutor>(loop, settings, policies, [sandbox] { return sandbox; });
     if (executors.empty()) add("stockade, no sandbox", executor, SandboxMode::danger_full_access);
     executors.push_back(executor);
     add("stockade, " + enum_name(backend), executor, SandboxMode::read_only);
@@ -147,7 +150,8 @@ int main(int argc, char** argv) {
       auto begin = std::chrono::steady_clock::now();
       contestant.call();
       contestant.micros.push_back(
-          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+              .count());
     }
 
   double floor = contestants.front().median();

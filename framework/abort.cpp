@@ -27,13 +27,17 @@ AbortSubscription& AbortSubscription::operator=(AbortSubscription&& other) noexc
   }
   return *this;
 }
-AbortSubscription::~AbortSubscription() { reset(); }
+AbortSubscription::~AbortSubscription() {
+  reset();
+}
 void AbortSubscription::reset() noexcept {
   if (auto state = std::move(state_)) state->listeners.erase(id_);
 }
 
 AbortSignal::AbortSignal(std::shared_ptr<detail::AbortState> state) : state_(std::move(state)) {}
-bool AbortSignal::aborted() const noexcept { return state_ && state_->aborted; }
+bool AbortSignal::aborted() const noexcept {
+  return state_ && state_->aborted;
+}
 std::string AbortSignal::reason() const {
   return state_ && !state_->reason.empty() ? state_->reason : "aborted";
 }
@@ -45,7 +49,9 @@ AbortSubscription AbortSignal::on_abort(std::function<void()> listener) const {
 }
 
 AbortController::AbortController() : state_(std::make_shared<detail::AbortState>()) {}
-AbortSignal AbortController::signal() const { return AbortSignal(state_); }
+AbortSignal AbortController::signal() const {
+  return AbortSignal(state_);
+}
 void AbortController::abort(std::string reason) {
   if (state_->aborted) return;
   state_->aborted = true;

@@ -16,6 +16,8 @@ void throw_config_issues(std::string_view source, const std::vector<ConfigIssue>
 
 namespace {
 
+constexpr int kMaxDepth = 64;
+
 std::string excerpt(const nlohmann::json& value) {
   std::string text = json_text(value);
   return text.size() > 60 ? text.substr(0, 57) + "..." : text;
@@ -38,12 +40,18 @@ std::string position(std::string_view text, std::size_t byte) {
 
 std::string detail::describe_json(const nlohmann::json& value) {
   switch (value.type()) {
-    case nlohmann::json::value_t::null: return "null";
-    case nlohmann::json::value_t::object: return "an object";
-    case nlohmann::json::value_t::array: return "an array";
-    case nlohmann::json::value_t::string: return "the string " + excerpt(value);
-    case nlohmann::json::value_t::boolean: return value.get<bool>() ? "true" : "false";
-    default: return "the number " + excerpt(value);
+    case nlohmann::json::value_t::null:
+      return "null";
+    case nlohmann::json::value_t::object:
+      return "an object";
+    case nlohmann::json::value_t::array:
+      return "an array";
+    case nlohmann::json::value_t::string:
+      return "the string " + excerpt(value);
+    case nlohmann::json::value_t::boolean:
+      return value.get<bool>() ? "true" : "false";
+    default:
+      return "the number " + excerpt(value);
   }
 }
 
@@ -59,7 +67,10 @@ nlohmann::json parse_config(std::string_view text, std::string_view source) {
   // JSON readers keep the last of two equal keys in silence; a config must not.
   std::vector<std::set<std::string>> seen;
   std::string duplicate;
-  auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+  auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    // Values are read, copied and destroyed recursively; a deep one would overflow the stack.
+    if (depth > kMaxDepth)
+      throw invalid("is nested deeper than " + std::to_string(kMaxDepth) + " levels");
     using E = nlohmann::json::parse_event_t;
     if (event == E::object_start) seen.emplace_back();
     if (event == E::object_end) seen.pop_back();
@@ -70,7 +81,8 @@ nlohmann::json parse_config(std::string_view text, std::string_view source) {
   };
   try {
     auto json = nlohmann::json::parse(text, watch);
-    if (!duplicate.empty()) throw invalid("the key \"" + duplicate + "\" stands twice in one object");
+    if (!duplicate.empty())
+      throw invalid("the key \"" + duplicate + "\" stands twice in one object");
     return json;
   } catch (const nlohmann::json::parse_error& error) {
     // `[json.exception.parse_error.101] parse error at line 1, column 5: ` and then the reason.

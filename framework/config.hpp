@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// JSON into plain aggregates. A config struct is its own schema: fields are keys (snake_case in C++,
-// camelCase in JSON), initialisers are defaults, an unknown key is an error. All errors of a document
-// are found in one pass, each with its JSON path, what was expected and what was found.
+// JSON into plain aggregates. A config struct is its own schema: fields are keys (snake_case in
+// C++, camelCase in JSON), initialisers are defaults, an unknown key is an error. All errors of a
+// document are found in one pass, each with its JSON path, what was expected and what was found.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@ struct ConfigIssue {
 STOCKADE_API void throw_config_issues(std::string_view source,
                                       const std::vector<ConfigIssue>& issues);
 
-// Parses a document. Duplicate keys, a byte order mark, an empty document and malformed JSON are
-// errors with line and column. `source` names it in the message.
+// Parses a document. Duplicate keys, a byte order mark, an empty document and nesting beyond 64
+// levels are errors, malformed JSON one with line and column. `source` names it in the message.
 STOCKADE_API nlohmann::json parse_config(std::string_view text, std::string_view source);
 
 namespace detail {
@@ -95,7 +95,8 @@ class ConfigReader {
     } else if constexpr (is_string_map<T>::value) {
       if (!json.is_object()) return expected(path, "an object", json);
       out.clear();
-      for (const auto& item : json.items()) read(item.value(), path + "." + item.key(), out[item.key()]);
+      for (const auto& item : json.items())
+        read(item.value(), path + "." + item.key(), out[item.key()]);
     } else {
       static_assert(std::is_aggregate_v<T>, "a config type is a plain aggregate");
       read_aggregate(json, path, out);
@@ -110,8 +111,7 @@ class ConfigReader {
     for (std::string_view name : kFieldNames<T>) keys.push_back(json_key(name));
     for (const auto& item : json.items())
       if (std::find(keys.begin(), keys.end(), item.key()) == keys.end())
-        issues_.push_back(
-            {path + "." + item.key(), "unknown key" + suggestion(item.key(), keys)});
+        issues_.push_back({path + "." + item.key(), "unknown key" + suggestion(item.key(), keys)});
     boost::pfr::for_each_field(out, [&](auto& field, std::size_t i) {
       if (auto found = json.find(keys[i]); found != json.end())
         read(*found, path + "." + keys[i], field);
@@ -152,7 +152,8 @@ class ConfigReader {
         return;
       }
     }
-    expected(path, std::is_signed_v<T> ? "a whole number" : "a whole number that is not negative", json);
+    expected(path, std::is_signed_v<T> ? "a whole number" : "a whole number that is not negative",
+             json);
   }
 
   void expected(const std::string& path, std::string_view what, const nlohmann::json& found) {

@@ -27,28 +27,35 @@ Task<> run_undo(std::function<void()> undo) {
 }
 
 Task<> await_disposal(std::shared_ptr<Fiber> child) {
-  Completion<> disposed = child->dispose();
+  Completion<> disposed = child->disposal();
   co_await disposed;
 }
 
 }  // namespace
 
-Task<> Disposer::dispose() const { return fiber_->undo_effect(id_); }
+Task<> Disposer::dispose() const {
+  return fiber_->undo_effect(id_);
+}
 
 Context Context::root(Loop& loop, Log log) {
   auto registry = std::make_shared<Registry>(loop, std::move(log));
   auto scope = std::make_shared<const Scope>();
-  return {std::make_shared<Fiber>(registry, nullptr, scope, PluginDefinition{}, nullptr,
-                                  "root"),
+  return {std::make_shared<Fiber>(registry, nullptr, scope, PluginDefinition{}, nullptr, "root"),
           scope};
 }
 
 Context::Context(std::shared_ptr<Fiber> fiber, std::shared_ptr<const Scope> scope)
     : fiber_(std::move(fiber)), scope_(std::move(scope)) {}
 
-Loop& Context::loop() const { return fiber_->registry().loop(); }
-Log Context::log() const { return fiber_->registry().log().named(fiber_->name()); }
-std::shared_ptr<const void> Context::code() const { return fiber_->code(); }
+Loop& Context::loop() const {
+  return fiber_->registry().loop();
+}
+Log Context::log() const {
+  return fiber_->registry().log().named(fiber_->name());
+}
+std::shared_ptr<const void> Context::code() const {
+  return fiber_->code();
+}
 
 std::shared_ptr<Fiber> Context::plugin(PluginDefinition definition, nlohmann::json config,
                                        std::string name) const {
@@ -57,11 +64,9 @@ std::shared_ptr<Fiber> Context::plugin(PluginDefinition definition, nlohmann::js
     throw Error("PLUGIN_INVALID", "the plugin \"" + definition.name + "\" has no body to run",
                 definition.name);
   if (name.empty()) name = definition.name.empty() ? std::string(fiber_->name()) : definition.name;
-  auto child = std::make_shared<Fiber>(fiber_->shared_registry(), fiber_.get(), scope_,
-                                       std::move(definition),
-                                       std::make_shared<const nlohmann::json>(std::move(config)),
-                                       std::move(name));
-  std::weak_ptr<Fiber> weak = child;
+  auto child = std::make_shared<Fiber>(
+      fiber_->shared_registry(), fiber_, scope_, std::move(definition),
+      std::make_shared<const nlohmann::json>(std::move(config)), std::move(name));
   fiber_->add_effect(
       "ctx.plugin()", [child] { return await_disposal(child); }, child);
   child->refresh();
@@ -78,8 +83,9 @@ Disposer Context::provide_erased(std::string_view key, std::shared_ptr<void> ser
   entry.value = with_code(std::move(service), fiber_->code());
   Registry* registry = &fiber_->registry();
   registry->add_service(std::move(entry));
-  return effect("ctx.provide(\"" + std::string(key) + "\")",
-                [registry, key = std::string(key), realm] { registry->remove_service(key, realm); });
+  return effect(
+      "ctx.provide(\"" + std::string(key) + "\")",
+      [registry, key = std::string(key), realm] { registry->remove_service(key, realm); });
 }
 
 std::shared_ptr<void> Context::find_erased(std::string_view key) const {
@@ -105,12 +111,12 @@ std::shared_ptr<void> Context::get_erased(std::string_view key) const {
                 "cannot get required service \"" + std::string(key) + "\" in inactive context",
                 std::string(key));
   if (!service)
-    throw Error("SERVICE_INACTIVE",
-                "the service \"" + std::string(key) + "\" is not available: " +
-                    (entry ? "its provider <" + std::string(entry->provider->name()) +
-                                 "> is not active"
-                           : "no active plugin provides it"),
-                std::string(key));
+    throw Error(
+        "SERVICE_INACTIVE",
+        "the service \"" + std::string(key) + "\" is not available: " +
+            (entry ? "its provider <" + std::string(entry->provider->name()) + "> is not active"
+                   : "no active plugin provides it"),
+        std::string(key));
   return service;
 }
 
@@ -125,8 +131,7 @@ Disposer Context::effect(std::string label, Undo undo) const {
 }
 
 Disposer Context::effect(std::string label, std::function<void()> undo) const {
-  return effect(std::move(label),
-                Undo([undo = std::move(undo)] { return run_undo(undo); }));
+  return effect(std::move(label), Undo([undo = std::move(undo)] { return run_undo(undo); }));
 }
 
 Disposer Context::listen(std::string_view event, std::function<void(const void*)> callback,
@@ -140,9 +145,12 @@ Disposer Context::listen(std::string_view event, std::function<void(const void*)
   listener.once = once;
   listener.callback = std::make_shared<const std::function<void(const void*)>>(std::move(callback));
   std::uint64_t id = listener.id;
+  std::uint64_t effect_id = fiber_->add_effect(
+      "ctx.on(\"" + std::string(event) + "\")",
+      Undo([registry, id] { return run_undo([registry, id] { registry->remove_listener(id); }); }));
+  listener.effect = effect_id;
   registry->add_listener(std::move(listener), prepend);
-  return effect("ctx.on(\"" + std::string(event) + "\")",
-                [registry, id] { registry->remove_listener(id); });
+  return {fiber_, effect_id};
 }
 
 }  // namespace stockade

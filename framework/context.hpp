@@ -54,13 +54,14 @@ class STOCKADE_API Context {
   }
   // For a family of services with one interface, such as `tool:NAME/1`.
   template <class T>
-  Disposer provide_as(std::string_view key, std::type_identity_t<std::shared_ptr<T>> service) const {
+  Disposer provide_as(std::string_view key,
+                      std::type_identity_t<std::shared_ptr<T>> service) const {
     return provide_erased(key, std::move(service));
   }
 
   // What is returned keeps the provider and its code alive, so that a call in flight ends on the
-  // provider that it began with. Throws Error `SERVICE_NOT_DECLARED` when neither this fiber nor one
-  // above injects T, `SERVICE_INACTIVE` when it does but no provider is ACTIVE.
+  // provider that it began with. Throws Error `SERVICE_NOT_DECLARED` when neither this fiber nor
+  // one above injects T, `SERVICE_INACTIVE` when it does but no provider is ACTIVE.
   template <class T>
   std::shared_ptr<T> get() const {
     return std::static_pointer_cast<T>(get_erased(T::service));

@@ -9,11 +9,12 @@
 
 namespace stockade {
 
-Fiber::Fiber(std::shared_ptr<Registry> registry, Fiber* parent, std::shared_ptr<const Scope> scope,
-             PluginDefinition definition, std::shared_ptr<const nlohmann::json> config,
-             std::string name)
+Fiber::Fiber(std::shared_ptr<Registry> registry, std::shared_ptr<Fiber> parent,
+             std::shared_ptr<const Scope> scope, PluginDefinition definition,
+             std::shared_ptr<const nlohmann::json> config, std::string name)
     : registry_(std::move(registry)),
       parent_(parent),
+      root_(parent == nullptr),
       scope_(std::move(scope)),
       definition_(std::move(definition)),
       config_(std::move(config)),
@@ -22,7 +23,9 @@ Fiber::Fiber(std::shared_ptr<Registry> registry, Fiber* parent, std::shared_ptr<
   if (root()) state_ = FiberState::active;
 }
 
-Fiber::~Fiber() { registry_->remove_fiber(*this); }
+Fiber::~Fiber() {
+  registry_->remove_fiber(*this);
+}
 
 std::vector<std::string> Fiber::provides() const {
   std::vector<std::string> keys;
@@ -51,10 +54,9 @@ std::vector<std::shared_ptr<Fiber>> Fiber::children() const {
 }
 
 bool Fiber::declares(std::string_view key) const {
-  for (const Fiber* fiber = this; fiber; fiber = fiber->parent_)
-    if (std::find(fiber->inject().begin(), fiber->inject().end(), key) != fiber->inject().end())
-      return true;
-  return false;
+  if (std::find(inject().begin(), inject().end(), key) != inject().end()) return true;
+  auto parent = parent_.lock();
+  return parent && parent->declares(key);
 }
 
 bool Fiber::needs(std::string_view key, Realm realm) const {
@@ -62,7 +64,9 @@ bool Fiber::needs(std::string_view key, Realm realm) const {
          scope_->realm(key) == realm;
 }
 
-bool Fiber::ready() const { return waiting_for().empty(); }
+bool Fiber::ready() const {
+  return waiting_for().empty();
+}
 
 // Which providers the fiber sees now; 0 for one that is absent.
 std::vector<std::uint64_t> Fiber::epoch() const {
@@ -103,6 +107,10 @@ Task<> Fiber::undo_effect(std::uint64_t id) {
   co_await undo;
 }
 
+void Fiber::forget_effect(std::uint64_t id) {
+  std::erase_if(effects_, [id](const Effect& effect) { return effect.id == id; });
+}
+
 void Fiber::refresh() {
   if (driving_ || root()) return;
   driving_ = true;
@@ -136,7 +144,11 @@ Task<> Fiber::drive([[maybe_unused]] std::shared_ptr<Fiber> self) {
   driving_ = false;
   auto idle = std::exchange(idle_, std::nullopt);
   idle->settle();
-  if (disposed_) disposed_->settle();
+  if (!disposed_) co_return;
+  // The parent's effect goes with it; when the parent itself disposes us, it already has.
+  if (auto parent = parent_.lock())
+    std::erase_if(parent->effects_, [this](const Effect& e) { return e.child.get() == this; });
+  disposed_->settle();
 }
 
 Task<> Fiber::load() {
@@ -205,11 +217,12 @@ Completion<> Fiber::dispose() {
   }
   disposing_ = true;
   disposed_.emplace(registry_->loop());
-  if (parent_) {
-    // The parent's effect goes with it; when the parent itself disposes us, it already has.
-    std::erase_if(parent_->effects_, [this](const Effect& e) { return e.child.get() == this; });
-  }
   refresh();
+  return *disposed_;
+}
+
+Completion<> Fiber::disposal() {
+  if (!disposed_) return dispose();
   return *disposed_;
 }
 

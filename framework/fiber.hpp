@@ -24,7 +24,14 @@ namespace stockade {
 class Context;
 
 // The numbers are visible in diagnostics and follow Cordis.
-enum class FiberState { pending = 0, loading = 1, active = 2, failed = 3, disposed = 4, unloading = 5 };
+enum class FiberState {
+  pending = 0,
+  loading = 1,
+  active = 2,
+  failed = 3,
+  disposed = 4,
+  unloading = 5
+};
 
 // What a plugin is before it is mounted. `code` keeps the shared object mapped that the functions
 // live in; null for code of the host.
@@ -33,7 +40,8 @@ struct PluginDefinition {
   std::shared_ptr<const void> code;
   std::string name;
   std::vector<std::string> inject;  // service keys, all required
-  // Throws Error `CONFIG_INVALID`; called before the body, and by the loader before anything starts.
+  // Throws Error `CONFIG_INVALID`; called before the body, and by the loader before anything
+  // starts.
   std::function<void(const nlohmann::json& config)> check_config;
   std::function<Task<>(Context, const nlohmann::json& config)> apply;
 };
@@ -49,16 +57,16 @@ class STOCKADE_API Fiber : public std::enable_shared_from_this<Fiber> {
     std::shared_ptr<Fiber> child;  // for `ctx.plugin()`
   };
 
-  Fiber(std::shared_ptr<Registry> registry, Fiber* parent, std::shared_ptr<const Scope> scope,
-        PluginDefinition definition, std::shared_ptr<const nlohmann::json> config,
-        std::string name);
+  Fiber(std::shared_ptr<Registry> registry, std::shared_ptr<Fiber> parent,
+        std::shared_ptr<const Scope> scope, PluginDefinition definition,
+        std::shared_ptr<const nlohmann::json> config, std::string name);
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
   std::string_view name() const noexcept { return name_; }
   FiberState state() const noexcept { return state_; }
-  bool root() const noexcept { return parent_ == nullptr; }
+  bool root() const noexcept { return root_; }
   bool busy() const noexcept { return driving_; }  // a load or unload runs or is about to
   std::exception_ptr error() const noexcept { return error_; }
   const std::vector<std::string>& inject() const noexcept { return definition_.inject; }
@@ -67,12 +75,14 @@ class STOCKADE_API Fiber : public std::enable_shared_from_this<Fiber> {
   std::vector<std::string> effects() const;      // labels in order of registration
   std::vector<std::shared_ptr<Fiber>> children() const;
 
-  // Ends when no load or unload runs; rethrows the error of a FAILED fiber. A fiber that waits for a
-  // service is settled.
+  // Ends when no load or unload runs; rethrows the error of a FAILED fiber. A fiber that waits for
+  // a service is settled.
   Task<> settled();
   // Begins at once and always completes; the errors of undos are logged. A second call is a no-op
   // that is settled at once.
   Completion<> dispose();
+  // Settles when a disposal that has begun is complete.
+  Completion<> disposal();
 
   // The rest is for Context, Registry and Loader.
   Registry& registry() noexcept { return *registry_; }
@@ -86,6 +96,7 @@ class STOCKADE_API Fiber : public std::enable_shared_from_this<Fiber> {
   std::uint64_t add_effect(std::string label, Undo undo, std::shared_ptr<Fiber> child = nullptr);
   // Runs the undo now and awaits it; nothing when it already ran.
   Task<> undo_effect(std::uint64_t id);
+  void forget_effect(std::uint64_t id);  // for one that is over without an undo
   void require_usable() const;
 
  private:
@@ -97,7 +108,8 @@ class STOCKADE_API Fiber : public std::enable_shared_from_this<Fiber> {
   void set_state(FiberState state);
 
   std::shared_ptr<Registry> registry_;
-  Fiber* parent_;  // outlives this one: it owns it as an effect
+  std::weak_ptr<Fiber> parent_;  // owns this one as an effect, until that is undone
+  bool root_;
   std::shared_ptr<const Scope> scope_;
   PluginDefinition definition_;
   std::shared_ptr<const nlohmann::json> config_;

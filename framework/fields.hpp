@@ -46,8 +46,7 @@ consteval auto pretty() {  // `auto`: g++ appends the expansion of a named retur
 
 template <class T, std::size_t I>
 consteval auto field_address() {
-  return FieldAddress{
-      std::addressof(std::get<I>(boost::pfr::structure_tie(field_probe<T>.value)))};
+  return FieldAddress{std::addressof(std::get<I>(boost::pfr::structure_tie(field_probe<T>.value)))};
 }
 
 consteval bool is_word(char c) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON text in and out. Parsing and printing are compiled once, in libstockade.so: as templates they
-// take longer to compile than everything else in a source file.
+// JSON text in and out. Parsing and printing are compiled once, in libstockade.so: as templates
+// they take longer to compile than everything else in a source file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

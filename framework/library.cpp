@@ -73,12 +73,10 @@ PluginDefinition open_plugin(Loop& loop, const std::string& path) {
     const char* why = dlerror();
     throw unusable(path, why ? why : "dlopen failed");
   }
-  std::shared_ptr<const void> code(handle, [&loop](void* library) {
-    loop.post([library] { dlclose(library); });
-  });
+  std::shared_ptr<const void> code(
+      handle, [&loop](void* library) { loop.post([library] { dlclose(library); }); });
 
-  auto* entry =
-      reinterpret_cast<const PluginDescriptor* (*)()>(dlsym(handle, "stockade_plugin"));
+  auto* entry = reinterpret_cast<const PluginDescriptor* (*)()>(dlsym(handle, "stockade_plugin"));
   if (!entry) throw unusable(path, "it has no symbol stockade_plugin; see STOCKADE_PLUGIN");
   const PluginDescriptor* descriptor = entry();
   if (!descriptor || descriptor->magic != kPluginMagic)
@@ -95,13 +93,17 @@ PluginDefinition open_plugin(Loop& loop, const std::string& path) {
   return definition;
 }
 
-std::string installation_directory() {
+std::string framework_library() {
   Dl_info info{};
   char resolved[PATH_MAX];
   if (!dladdr(reinterpret_cast<const void*>(&check_library_file), &info) ||
       !realpath(info.dli_fname, resolved))
     throw Error("INSTALLATION_UNKNOWN", "cannot tell where libstockade.so was loaded from");
-  std::string path = resolved;
+  return resolved;
+}
+
+std::string installation_directory() {
+  std::string path = framework_library();
   return path.substr(0, path.rfind('/')) + "/stockade";
 }
 

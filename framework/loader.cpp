@@ -25,7 +25,8 @@ std::vector<std::string> plugins_in(const std::string& directory) {
   if (DIR* dir = opendir(directory.c_str())) {
     while (const dirent* entry = readdir(dir)) {
       std::string name = entry->d_name;
-      if (name.size() > 3 && name.ends_with(".so")) names.push_back(name.substr(0, name.size() - 3));
+      if (name.size() > 3 && name.ends_with(".so"))
+        names.push_back(name.substr(0, name.size() - 3));
     }
     closedir(dir);
   }
@@ -33,11 +34,11 @@ std::vector<std::string> plugins_in(const std::string& directory) {
   return names;
 }
 
-[[noreturn]] void rethrow_for(std::string_view stage, const Prepared& entry,
-                              const std::exception_ptr& error) {
-  throw Error(code_of(error, "PLUGIN_FAILED"),
+[[noreturn]] void fail(std::string_view stage, const Prepared& entry, std::string code,
+                       const std::string& why) {
+  throw Error(std::move(code),
               "failed to " + std::string(stage) + " loader entry " + entry.id + " (" +
-                  entry.definition.name + "): " + describe(error),
+                  entry.definition.name + "): " + why,
               entry.id);
 }
 
@@ -66,23 +67,26 @@ Task<> Loader::apply(LoaderConfig config, std::string source) {
     std::string file = by_path ? entry.plugin : plugin_directory_ + "/" + entry.plugin + ".so";
     Prepared next{entry.id, {}, std::move(entry.config)};
     next.definition.name = entry.plugin;
-    std::exception_ptr failure;
+    // Texts are taken while the library is mapped: what its code throws may be of a type of its
+    // own.
+    std::string failure;
+    std::string code;
     try {
       next.definition = open_plugin(context_.loop(), file);
-    } catch (const Error& error) {
-      auto known = plugins_in(plugin_directory_);
-      bool misspelt = !by_path && std::find(known.begin(), known.end(), entry.plugin) == known.end();
-      failure = std::make_exception_ptr(
-          Error(error.code(),
-                error.what() + (misspelt ? suggestion(entry.plugin, known) : std::string()),
-                error.operand()));
+    } catch (...) {
+      code = code_of(std::current_exception(), "PLUGIN_FAILED");
+      failure = describe(std::current_exception());
     }
-    if (failure) rethrow_for("import", next, failure);
+    if (!code.empty()) {
+      auto known = plugins_in(plugin_directory_);
+      bool misspelt =
+          !by_path && std::find(known.begin(), known.end(), entry.plugin) == known.end();
+      fail("import", next, code, failure + (misspelt ? suggestion(entry.plugin, known) : ""));
+    }
     try {
       next.definition.check_config(next.config);
-    } catch (const Error& error) {
-      // Keys inside the entry's config are reported under the plugin's name and their own path.
-      issues.push_back({path + ".config", error.what()});
+    } catch (...) {
+      issues.push_back({path + ".config", describe(std::current_exception())});
     }
     prepared.push_back(std::move(next));
   }
@@ -122,7 +126,7 @@ Task<> Loader::apply(LoaderConfig config, std::string source) {
     Completion<> disposed = (*fiber)->dispose();
     co_await disposed;
   }
-  rethrow_for("apply", prepared[failed], failure);
+  fail("apply", prepared[failed], code_of(failure, "PLUGIN_FAILED"), describe(failure));
 }
 
 }  // namespace stockade

@@ -14,12 +14,18 @@ namespace {
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::trace: return spdlog::level::trace;
-    case LogLevel::debug: return spdlog::level::debug;
-    case LogLevel::info: return spdlog::level::info;
-    case LogLevel::warn: return spdlog::level::warn;
-    case LogLevel::error: return spdlog::level::err;
-    case LogLevel::off: return spdlog::level::off;
+    case LogLevel::trace:
+      return spdlog::level::trace;
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warn:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+    case LogLevel::off:
+      return spdlog::level::off;
   }
   return spdlog::level::warn;
 }
@@ -44,7 +50,9 @@ Log Log::named(std::string_view name) const {
 }
 
 namespace {
-spdlog::string_view_t view(std::string_view text) { return {text.data(), text.size()}; }
+spdlog::string_view_t view(std::string_view text) {
+  return {text.data(), text.size()};
+}
 }  // namespace
 
 void Log::debug(std::string_view message) const {

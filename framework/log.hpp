@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Logging. The host owns the sink (standard error, nothing else); a plugin gets a named Log from its
-// context and never sees spdlog, whose registry would otherwise keep the plugin's code alive.
+// Logging. The host owns the sink (standard error, nothing else); a plugin gets a named Log from
+// its context and never sees spdlog, whose registry would otherwise keep the plugin's code alive.
 #pragma once
 
 #include <memory>

@@ -6,6 +6,8 @@
 
 #include <deque>
 #include <list>
+#include <system_error>
+#include <thread>
 
 #include "framework/completion.hpp"
 #include "framework/error.hpp"
@@ -29,11 +31,36 @@ struct Loop::Impl {
   }
 };
 
+namespace {
+
+// libuv starts its threads at the first use and aborts the process when it cannot, which a command
+// that uses up the processes of its user could bring about in the middle of a call.
+void start_threads(uv_loop_t* loop) {
+  try {
+    std::thread([] {}).join();
+  } catch (const std::system_error& error) {
+    throw Error("LOOP_UNAVAILABLE", std::string("cannot start a thread: ") + error.what() +
+                                        "; raise the limit of processes");
+  }
+  static uv_work_t nothing;
+  uv_queue_work(
+      loop, &nothing, [](uv_work_t*) {}, nullptr);
+  uv_run(loop, UV_RUN_DEFAULT);
+}
+
+}  // namespace
+
 Loop::Loop() : impl_(std::make_unique<Impl>()) {
   if (int error = uv_loop_init(&impl_->loop))
     throw Error("LOOP_UNAVAILABLE", std::string("cannot create an event loop: ") +
                                         uv_strerror(error) + "; raise the limit of open files");
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+  struct sigaction child {};
+  // Ignored, the kernel would reap children itself, and their exit would be lost.
+  if (sigaction(SIGCHLD, nullptr, &child) == 0 && child.sa_handler == SIG_IGN)
+    signal(SIGCHLD, SIG_DFL);
+  start_threads(&impl_->loop);
   uv_idle_init(&impl_->loop, &impl_->turn);
   impl_->turn.data = impl_.get();
 }
@@ -45,7 +72,9 @@ Loop::~Loop() {
   uv_loop_close(&impl_->loop);
 }
 
-uv_loop_s* Loop::uv() noexcept { return &impl_->loop; }
+uv_loop_s* Loop::uv() noexcept {
+  return &impl_->loop;
+}
 
 void Loop::post(std::function<void()> work) {
   impl_->queue.push_back(std::move(work));
@@ -168,7 +197,9 @@ TaskScope::~TaskScope() {
   }
 }
 
-std::size_t TaskScope::size() const noexcept { return impl_->running.size(); }
+std::size_t TaskScope::size() const noexcept {
+  return impl_->running.size();
+}
 
 void TaskScope::start(Task<> task) {
   std::weak_ptr<Impl> weak = impl_;

@@ -17,7 +17,10 @@ namespace stockade {
 
 class STOCKADE_API Loop {
  public:
-  Loop();   // also ignores SIGPIPE for the process: a reader that goes away is an error value here
+  // For the whole process: ignores SIGPIPE and SIGXFSZ, which are error values here, gives SIGCHLD
+  // its default back where a parent left it ignored, and starts libuv's threads while that cannot
+  // fail yet. Throws Error `LOOP_UNAVAILABLE`.
+  Loop();
   ~Loop();  // runs until every handle is closed; whoever opened one closes it
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;

@@ -68,12 +68,12 @@ void define_plugin(PluginDefinition& out, std::string name, std::vector<std::str
 // `void check(const Config&)`. Once in a shared object, outside every namespace.
 #define STOCKADE_UNWRAP_(...) __VA_ARGS__
 #define STOCKADE_PLUGIN(name, inject, ...) STOCKADE_PLUGIN_(name, inject, __VA_ARGS__, nullptr, )
-#define STOCKADE_PLUGIN_(name, inject, apply, check, ...)                                        \
-  extern "C" STOCKADE_API const stockade::PluginDescriptor* stockade_plugin() {                  \
-    static constexpr stockade::PluginDescriptor descriptor{                                      \
-        stockade::kPluginMagic, stockade::kPluginAbi, stockade::kPluginFingerprint,              \
-        [](stockade::PluginDefinition& out) {                                                    \
-          stockade::detail::define_plugin(out, name, STOCKADE_UNWRAP_ inject, apply, check);     \
-        }};                                                                                      \
-    return &descriptor;                                                                          \
+#define STOCKADE_PLUGIN_(name, inject, apply, check, ...)                                    \
+  extern "C" STOCKADE_API const stockade::PluginDescriptor* stockade_plugin() {              \
+    static constexpr stockade::PluginDescriptor descriptor{                                  \
+        stockade::kPluginMagic, stockade::kPluginAbi, stockade::kPluginFingerprint,          \
+        [](stockade::PluginDefinition& out) {                                                \
+          stockade::detail::define_plugin(out, name, STOCKADE_UNWRAP_ inject, apply, check); \
+        }};                                                                                  \
+    return &descriptor;                                                                      \
   }

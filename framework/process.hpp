@@ -24,6 +24,7 @@ struct SpawnRequest {
   std::string working_directory;         // absolute
   std::optional<std::string> input;      // bytes for standard input; absent: /dev/null
   bool status_channel = false;           // a pipe to the host on descriptor 3
+  bool block_term = false;               // SIGTERM is blocked in the child until it unblocks it
 };
 
 // Which step failed decides whose fault it is; the kernel gives one errno for several.
@@ -36,7 +37,8 @@ struct STOCKADE_API SpawnError {
   std::string message() const;
 };
 
-// Exactly one is set. A signal is only reported where the kernel reported one of this child itself.
+// At most one is set; none where somebody else reaped the child. A signal is only reported where
+// the kernel reported one of this child itself.
 struct ExitStatus {
   std::optional<int> code;
   std::optional<int> signal;
@@ -53,8 +55,8 @@ class STOCKADE_API ProcessObserver {
 };
 
 // The child leads a session of its own with default signal dispositions, an empty signal mask and
-// no descriptor but 0, 1, 2 (and 3). Callbacks never run inside spawn(). Dropping a Process that has
-// not exited kills its group; the loop still reaps it.
+// no descriptor but 0, 1, 2 (and 3). Callbacks never run inside spawn(). Dropping a Process that
+// has not exited kills its group; the loop still reaps it.
 class STOCKADE_API Process {
  public:
   using Spawned = std::variant<std::unique_ptr<Process>, SpawnError>;
@@ -72,6 +74,8 @@ class STOCKADE_API Process {
   void reap() noexcept;
   void pause(Stream stream) noexcept;  // stop reading, so that a full pipe holds the child back
   void resume(Stream stream) noexcept;
+  bool paused(Stream stream) const noexcept;
+  void close_stream(Stream stream) noexcept;
   void close_streams() noexcept;
 
  private:

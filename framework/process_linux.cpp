@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// posix_spawn and a pidfd. uv_spawn forks the whole host, which costs 0.1 s for each GiB that it has
-// resident, and then blocks the loop until exec; posix_spawn shares the memory and costs the same
-// always.
+// posix_spawn and a pidfd. uv_spawn forks the whole host, which costs 0.1 s for each GiB that it
+// has resident, and then blocks the loop until exec; posix_spawn shares the memory and costs the
+// same always.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -28,7 +28,8 @@ std::string SpawnError::message() const {
       return "cannot enter the working directory " + operand + ": " + describe_errno(error);
     case SpawnStep::resources:
       return "cannot start a process: " + operand + ": " + describe_errno(error);
-    case SpawnStep::program: return "cannot execute " + operand + ": " + describe_errno(error);
+    case SpawnStep::program:
+      return "cannot execute " + operand + ": " + describe_errno(error);
   }
   return "cannot start a process";
 }
@@ -65,9 +66,8 @@ struct Process::State {
   void finish(Reader& reader) {
     if (!reader.open) return;
     reader.open = false;
-    uv_close(reinterpret_cast<uv_handle_t*>(&reader.pipe), [](uv_handle_t* handle) {
-      static_cast<Reader*>(handle->data)->state->closed();
-    });
+    uv_close(reinterpret_cast<uv_handle_t*>(&reader.pipe),
+             [](uv_handle_t* handle) { static_cast<Reader*>(handle->data)->state->closed(); });
     if (!reader.ended) {
       reader.ended = true;
       if (observer) observer->on_end(reader.stream);
@@ -135,19 +135,22 @@ struct Process::State {
 
   void on_pidfd() {
     siginfo_t info{};
+    int waited = 0;
     // WNOWAIT leaves the zombie in place: its id stays taken, so the group can be signalled safely.
-    if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd.get()), &info,
-               WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid == 0)
-      return;
+    do {
+      waited = waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd.get()), &info,
+                      WEXITED | WNOHANG | WNOWAIT);
+    } while (waited != 0 && errno == EINTR);
+    if (waited == 0 && info.si_pid == 0) return;
     exited = true;
     uv_poll_stop(&exit);
     uv_close(reinterpret_cast<uv_handle_t*>(&exit),
              [](uv_handle_t* handle) { static_cast<State*>(handle->data)->closed(); });
     ExitStatus status;
-    if (info.si_code == CLD_EXITED)
+    // Somebody else in this process may have reaped the child; then it is gone all the same.
+    if (waited == 0 && info.si_code == CLD_EXITED)
       status.code = info.si_status;
-    else
+    else if (waited == 0)
       status.signal = info.si_status;
     if (observer) {
       observer->on_exit(status);
@@ -203,16 +206,17 @@ class FileActions {
 
 class Attributes {
  public:
-  Attributes() {
+  explicit Attributes(bool block_term) {
     posix_spawnattr_init(&attributes_);
-    sigset_t none;
+    sigset_t blocked;
     sigset_t all;
-    sigemptyset(&none);
+    sigemptyset(&blocked);
+    if (block_term) sigaddset(&blocked, SIGTERM);
     sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigmask(&attributes_, &blocked);
     posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                               POSIX_SPAWN_SETSID);
+    posix_spawnattr_setflags(&attributes_,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
   }
   ~Attributes() { posix_spawnattr_destroy(&attributes_); }
   Attributes(const Attributes&) = delete;
@@ -249,6 +253,11 @@ Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
       (request.input && !make_pipe(in)))
     return fail(SpawnStep::resources, errno, "no pipe");
 
+  // A descriptor held for the pidfd, so that the lack of one shows before the command has started.
+  Fd reserved(fcntl(cwd.get(), F_DUPFD_CLOEXEC, 4));
+  if (!reserved)
+    return fail(SpawnStep::resources, errno, "no descriptor to watch the process with");
+
   FileActions actions;
   if (request.input)
     posix_spawn_file_actions_adddup2(actions.get(), in.read.get(), 0);
@@ -261,22 +270,28 @@ Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
   posix_spawn_file_actions_addfchdir_np(actions.get(), cwd.get());
   posix_spawn_file_actions_addclosefrom_np(actions.get(), request.status_channel ? 4 : 3);
 
-  Attributes attributes;
+  Attributes attributes(request.block_term);
   auto argv = pointers(request.argv);
   auto environment = pointers(request.environment);
   pid_t pid = -1;
   if (int error = posix_spawnp(&pid, program.c_str(), actions.get(), attributes.get(), argv.data(),
                                environment.data())) {
     switch (error) {
-      case EAGAIN: return fail(SpawnStep::resources, error, "too many processes");
-      case ENOMEM: return fail(SpawnStep::resources, error, "not enough memory");
+      case EAGAIN:
+        return fail(SpawnStep::resources, error, "too many processes");
+      case ENOMEM:
+        return fail(SpawnStep::resources, error, "not enough memory");
       case EMFILE:
-      case ENFILE: return fail(SpawnStep::resources, error, "too many open files");
-      case E2BIG: return fail(SpawnStep::resources, error, "the command line is too long");
-      default: return fail(SpawnStep::program, error, program);
+      case ENFILE:
+        return fail(SpawnStep::resources, error, "too many open files");
+      case E2BIG:
+        return fail(SpawnStep::resources, error, "the command line is too long");
+      default:
+        return fail(SpawnStep::program, error, program);
     }
   }
 
+  reserved.reset();
   Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {
     int error = errno;
@@ -291,17 +306,31 @@ Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
   state->observer = &observer;
   state->pid = pid;
   state->pidfd = std::move(pidfd);
-  uv_poll_init(loop.uv(), &state->exit, state->pidfd.get());
+  if (int error = uv_poll_init(loop.uv(), &state->exit, state->pidfd.get())) {
+    ::kill(-pid, SIGKILL);
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    delete state;
+    return fail(SpawnStep::resources, -error, "cannot watch the process");
+  }
   state->exit.data = state;
   ++state->handles;
-  uv_poll_start(&state->exit, UV_READABLE, [](uv_poll_t* handle, int, int) {
-    static_cast<State*>(handle->data)->on_pidfd();
-  });
+  uv_poll_start(&state->exit, UV_READABLE,
+                [](uv_poll_t* handle, int, int) { static_cast<State*>(handle->data)->on_pidfd(); });
   state->open_reader(Stream::output, std::move(out.read));
   state->open_reader(Stream::error, std::move(err.read));
   if (request.status_channel) state->open_reader(Stream::status, std::move(status.read));
   if (request.input) state->open_input(std::move(in.write), *request.input);
   return std::unique_ptr<Process>(new Process(state));
+}
+
+bool Process::paused(Stream stream) const noexcept {
+  const auto& reader = state_->readers[static_cast<int>(stream)];
+  return reader.open && reader.paused;
+}
+
+void Process::close_stream(Stream stream) noexcept {
+  state_->finish(state_->readers[static_cast<int>(stream)]);
 }
 
 Process::~Process() {
@@ -312,13 +341,17 @@ Process::~Process() {
   if (state_->handles == 0) delete state_;
 }
 
-int Process::pid() const noexcept { return state_->pid; }
+int Process::pid() const noexcept {
+  return state_->pid;
+}
 
 void Process::signal_group(int signal) noexcept {
   if (!state_->reaped) ::kill(-state_->pid, signal);
 }
 
-void Process::reap() noexcept { state_->reap(); }
+void Process::reap() noexcept {
+  state_->reap();
+}
 
 void Process::pause(Stream stream) noexcept {
   auto& reader = state_->readers[static_cast<int>(stream)];

@@ -64,13 +64,20 @@ void Registry::emit(std::string_view event, const void* payload) {
     auto still = std::find_if(listeners_.begin(), listeners_.end(),
                               [&](const Listener& l) { return l.id == listener.id; });
     if (still == listeners_.end()) continue;
-    if (listener.once) listeners_.erase(still);  // before its body, which may emit again
+    if (listener.once) {  // over before its body, which may emit again
+      listeners_.erase(still);
+      listener.owner->forget_effect(listener.effect);
+    }
     (*listener.callback)(payload);
   }
 }
 
-void Registry::add_fiber(Fiber& fiber) { fibers_.push_back(&fiber); }
-void Registry::remove_fiber(Fiber& fiber) { std::erase(fibers_, &fiber); }
+void Registry::add_fiber(Fiber& fiber) {
+  fibers_.push_back(&fiber);
+}
+void Registry::remove_fiber(Fiber& fiber) {
+  std::erase(fibers_, &fiber);
+}
 
 void Registry::service_changed(std::string_view key, Realm realm) {
   for (Fiber* fiber : fibers_)

@@ -44,6 +44,7 @@ struct Listener {
   std::uint64_t id = 0;
   std::string event;
   Fiber* owner = nullptr;
+  std::uint64_t effect = 0;  // of the owner's, which undoes this listener
   bool once = false;
   std::shared_ptr<const std::function<void(const void*)>> callback;  // a copy would copy its state
 };

@@ -28,7 +28,8 @@ struct RunOptions {
   std::string script;  // a file, or `-`
   bool pretty = false;
 };
-// 0 when every line had a result that is no error, else 1; kExitNotRun; 128+n for a signal to the host.
+// 0 when every line had a result that is no error, else 1; kExitNotRun; 128+n for a signal to the
+// host.
 int run_script(const RunOptions& options);
 
 int list_plugins(const CompositionOptions& options);

@@ -97,7 +97,11 @@ Host::Host(const CompositionOptions& options)
 
 Host::~Host() {
   Completion<> disposed = context_.fiber()->dispose();
-  loop_.run_until([&] { return disposed.settled(); });
+  try {
+    loop_.run_until([&] { return disposed.settled(); });
+  } catch (const Error& error) {
+    context_.log().error(std::string("a plugin did not unload: ") + error.what());
+  }
 }
 
 Error Host::unavailable(std::string_view key) const {

@@ -16,10 +16,11 @@ namespace stockade {
 
 struct CompositionOptions {
   std::optional<std::string> config_file;
-  std::optional<std::string> mode;       // of the entry for `sandbox`
-  std::optional<std::string> workspace;  // likewise; also the working directory unless `cwd` is given
-  std::optional<std::string> cwd;        // of the entry for `bash-sandbox`
-  std::optional<std::string> backend;    // of the entry for `sandbox-local`, instead of what it names
+  std::optional<std::string> mode;  // of the entry for `sandbox`
+  std::optional<std::string>
+      workspace;                       // likewise; also the working directory unless `cwd` is given
+  std::optional<std::string> cwd;      // of the entry for `bash-sandbox`
+  std::optional<std::string> backend;  // of the entry for `sandbox-local`, instead of what it names
   LogLevel log_level = LogLevel::warn;
 };
 

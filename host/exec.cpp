@@ -35,6 +35,11 @@ std::string bash_text(const std::vector<std::string>& words) {
 class PassThrough final : public OutputSink {
  public:
   PassThrough(Loop& loop, AbortOnSignal& abort) : out_(loop, 1), err_(loop, 2) {
+    // Told to stop, the host does not wait for a reader that has stalled.
+    abandon_ = abort.signal().on_abort([this] {
+      out_.abandon();
+      err_.abandon();
+    });
     out_.on_drained([this] { resume(Stream::output); });
     err_.on_drained([this] { resume(Stream::error); });
     // Nobody reads any more, as in `stockade exec -- yes | head`.
@@ -55,6 +60,7 @@ class PassThrough final : public OutputSink {
   Output out_;
   Output err_;
   std::function<void(Stream)> resume_;
+  AbortSubscription abandon_;
 };
 
 int exit_status(const BashResult& result, int caught) {
@@ -104,16 +110,19 @@ Task<BashResult> run_one(std::shared_ptr<Shell> shell, ExecOptions options, Abor
   co_return failure_result(failure, mode);
 }
 
-Task<bool> finish(PassThrough& streams, std::string last_words) {
-  streams.output(Stream::error).write(last_words);
-  for (Stream stream : {Stream::output, Stream::error}) {
-    Completion<> drained = streams.output(stream).drained();
+// False when standard output could not be written.
+Task<bool> finish(PassThrough& streams, Stream stream, std::string last_words) {
+  streams.output(stream).write(last_words);
+  for (Stream each : {Stream::output, Stream::error}) {
+    Completion<> drained = streams.output(each).drained();
     co_await drained;
   }
-  co_return true;
+  co_return !streams.output(Stream::output).broken();
 }
 
-void print_json(const BashResult& result) { std::cout << json_text(to_json(result)) << std::endl; }
+std::string json_line(const BashResult& result) {
+  return json_text(to_json(result)) + "\n";
+}
 
 }  // namespace
 
@@ -128,20 +137,22 @@ int exec_command(const ExecOptions& options) {
     Host host(options.composition);
     auto shell = host.service<Shell>();
     AbortOnSignal abort(host.loop());
-    if (options.json) {
-      BashResult result = host.run(run_one(shell, options, abort.signal(), nullptr));
-      print_json(result);
-      return exit_status(result, abort.caught());
-    }
     PassThrough streams(host.loop(), abort);
-    BashResult result = host.run(run_one(shell, options, abort.signal(), &streams));
-    host.run(finish(streams, notice(result)));
-    return exit_status(result, abort.caught());
+    BashResult result =
+        host.run(run_one(shell, options, abort.signal(), options.json ? nullptr : &streams));
+    bool written = host.run(options.json ? finish(streams, Stream::output, json_line(result))
+                                         : finish(streams, Stream::error, notice(result)));
+    int status = exit_status(result, abort.caught());
+    if (written || result.aborted) return status;
+    if (abort.caught() != 0 && abort.caught() != SIGPIPE) return 128 + abort.caught();
+    std::cerr << "stockade: cannot write to standard output; the result is lost" << std::endl;
+    return kExitNotRun;
   } catch (...) {
     auto error = std::current_exception();
     if (!options.json) return report_failure(error);
     auto mode = options.composition.mode ? parse_mode(*options.composition.mode) : std::nullopt;
-    print_json(failure_result(error, mode.value_or(SandboxMode::read_only)));
+    std::cout << json_line(failure_result(error, mode.value_or(SandboxMode::read_only)))
+              << std::flush;
     return kExitNotRun;
   }
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The command line of `stockade`. Reads it, and hands on to commands.hpp.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include "framework/error.hpp"
@@ -20,13 +23,17 @@ auto one_of(std::vector<std::string> words) {
 }
 
 void add_composition(CLI::App& command, CompositionOptions& options) {
-  command.add_option("--mode", options.mode, "read-only (default), workspace-write or danger-full-access")
+  command
+      .add_option("--mode", options.mode,
+                  "read-only (default), workspace-write or danger-full-access")
       ->check(one_of({"read-only", "workspace-write", "danger-full-access"}));
   command.add_option("--workspace", options.workspace,
                      "directory that workspace-write may write (default: the current one)");
-  command.add_option("--backend", options.backend, "bwrap or landlock (default: the first that works)")
+  command
+      .add_option("--backend", options.backend, "bwrap or landlock (default: the first that works)")
       ->check(one_of({"bwrap", "landlock"}));
-  command.add_option("--config", options.config_file, "config file instead of the built-in composition");
+  command.add_option("--config", options.config_file,
+                     "config file instead of the built-in composition");
   command
       .add_option_function<std::string>(
           "--log-level",
@@ -44,18 +51,26 @@ void add_composition(CLI::App& command, CompositionOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A descriptor 0 to 2 that is closed would be given to the loop's own files next.
+  for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR))
+    if (fd > 2) {
+      close(fd);
+      break;
+    }
   CLI::App app("Runs bash commands behind a hard file-effect boundary.", "stockade");
   app.set_version_flag("--version", "stockade " STOCKADE_VERSION);
   app.require_subcommand(1);
   app.footer(
-      "Exit status: the command's own; 128+n when a signal ended it; 124 on timeout; 125 when it was\n"
+      "Exit status: the command's own; 128+n when a signal ended it; 124 on timeout; 125 when it "
+      "was\n"
       "not run because the sandbox or stockade itself could not; 2 on bad usage.");
 
   ExecOptions exec;
   auto* exec_app = app.add_subcommand("exec", "run one command");
   add_composition(*exec_app, exec.composition);
   exec_app->add_option("--cwd", exec.composition.cwd, "working directory (default: the workspace)");
-  exec_app->add_option("--timeout-ms", exec.timeout_ms, "end the command after this many milliseconds")
+  exec_app
+      ->add_option("--timeout-ms", exec.timeout_ms, "end the command after this many milliseconds")
       ->check(CLI::PositiveNumber);
   exec_app->add_flag("--json", exec.json, "print one JSON object instead of the command's streams");
   exec_app

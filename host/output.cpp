@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "host/output.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -12,8 +13,8 @@ namespace stockade {
 
 namespace {
 constexpr std::size_t kMaxQueued = 1 << 20;
-// A descriptor that polls writable takes this much without blocking (PIPE_BUF); O_NONBLOCK is not set,
-// as it would change the descriptor for every process that shares it.
+// A descriptor that polls writable takes this much without blocking (PIPE_BUF); O_NONBLOCK is not
+// set, as it would change the descriptor for every process that shares it.
 constexpr std::size_t kPiece = 4096;
 }  // namespace
 
@@ -58,7 +59,9 @@ struct Output::State {
 };
 
 Output::Output(Loop& loop, int fd) : state_(new State(loop, fd)) {
+  int flags = fcntl(fd, F_GETFL);
   state_->pollable = uv_poll_init(loop.uv(), &state_->poll, fd) == 0;  // not for a regular file
+  if (state_->pollable && flags >= 0) fcntl(fd, F_SETFL, flags);       // libuv has set O_NONBLOCK
   state_->poll.data = state_;
 }
 
@@ -90,8 +93,19 @@ void Output::write(std::string_view bytes) {
   });
 }
 
-bool Output::saturated() const noexcept { return state_->left() > kMaxQueued; }
-bool Output::broken() const noexcept { return state_->broken; }
+void Output::abandon() {
+  if (state_->broken) return;
+  state_->broken = true;
+  if (state_->pollable) uv_poll_stop(&state_->poll);
+  state_->empty();
+}
+
+bool Output::saturated() const noexcept {
+  return state_->left() > kMaxQueued;
+}
+bool Output::broken() const noexcept {
+  return state_->broken;
+}
 
 Completion<> Output::drained() const {
   if (!state_->drained) state_->drained.emplace(state_->loop);
@@ -100,7 +114,11 @@ Completion<> Output::drained() const {
   return completion;
 }
 
-void Output::on_drained(std::function<void()> callback) { state_->on_drained = std::move(callback); }
-void Output::on_broken(std::function<void()> callback) { state_->on_broken = std::move(callback); }
+void Output::on_drained(std::function<void()> callback) {
+  state_->on_drained = std::move(callback);
+}
+void Output::on_broken(std::function<void()> callback) {
+  state_->on_broken = std::move(callback);
+}
 
 }  // namespace stockade

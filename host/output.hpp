@@ -23,7 +23,8 @@ class Output {
   void write(std::string_view bytes);
   bool saturated() const noexcept;  // more is queued than should be; wait for drained()
   bool broken() const noexcept;     // the reader is gone; what is written is dropped
-  Completion<> drained() const;     // settles when all that was written has been taken, or is dropped
+  void abandon();                   // drops what is queued and all that follows, as if broken
+  Completion<> drained() const;  // settles when all that was written has been taken, or is dropped
   void on_drained(std::function<void()> callback);  // each time
   void on_broken(std::function<void()> callback);   // once
 

@@ -11,14 +11,21 @@ namespace {
 
 std::string printable(const std::string& text) {
   std::string out;
-  for (char c : text) {
-    auto byte = static_cast<unsigned char>(c);
-    if (c == '\n' || c == '\t' || (byte >= 0x20 && byte != 0x7f)) {
-      out += c;
+  auto escape = [&out](unsigned char byte) {
+    out += "\\x";
+    out += "0123456789abcdef"[byte >> 4];
+    out += "0123456789abcdef"[byte & 15];
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
+    if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // a C1 control in UTF-8
+      escape(static_cast<unsigned char>(next));
+      ++i;
+    } else if (byte == '\n' || byte == '\t' || (byte >= 0x20 && byte != 0x7f)) {
+      out += text[i];
     } else {
-      out += "\\x";
-      out += "0123456789abcdef"[byte >> 4];
-      out += "0123456789abcdef"[byte & 15];
+      escape(byte);
     }
   }
   return out;
@@ -59,6 +66,11 @@ std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_js
     return colour ? "\033[" + code + "m" + text + "\033[0m" : text;
   };
   const auto& data = result["structuredContent"];
+  auto one_line = [](std::string text_of_id) {
+    for (char& c : text_of_id)
+      if (c == '\n' || c == '\t') c = ' ';
+    return text_of_id;
+  };
   std::string id = result["id"].is_string() ? result["id"].get<std::string>()
                    : result["id"].is_null() ? "line " + std::to_string(result.value("line", 0))
                                             : json_text(result["id"]);
@@ -68,9 +80,9 @@ std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_js
         found != call["arguments"].end() && found->is_string())
       command = found->get<std::string>();
 
-  std::string text = paint("[" + printable(id) + "]", "1") + " ";
-  text += command.empty() ? std::string("\n")
-                          : "$ " + printable(indented(command, "      ").substr(6));
+  std::string text = paint("[" + one_line(printable(id)) + "]", "1") + " ";
+  text +=
+      command.empty() ? std::string("\n") : "$ " + printable(indented(command, "      ").substr(6));
   Word word = headline(data.value("outcome", ""));
   text += "    " + paint(word.text, word.colour);
   if (data.contains("exitCode") && data["exitCode"].is_number() && data["exitCode"] != 0)

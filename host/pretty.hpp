@@ -7,8 +7,9 @@
 
 namespace stockade {
 
-// `call` and `result` as a ResultSink gets them. Colours only where `colour` is set. Control characters
-// of a command are shown escaped, so that its output cannot rewrite what stands before it.
+// `call` and `result` as a ResultSink gets them. Colours only where `colour` is set. Control
+// characters of a command are shown escaped, so that its output cannot rewrite what stands before
+// it.
 std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_json& result,
                           bool colour);
 

@@ -24,8 +24,7 @@ class Printer final : public ResultSink {
       : out_(loop, 1), pretty_(pretty), colour_(isatty(1) && !getenv("NO_COLOR")) {}
 
   Task<> on_result(const nlohmann::json& call, const nlohmann::ordered_json& result) override {
-    out_.write(pretty_ ? pretty_result(call, result, colour_)
-                       : json_text(result) + "\n");
+    out_.write(pretty_ ? pretty_result(call, result, colour_) : json_text(result) + "\n");
     // A reader that is slow holds the script back instead of filling memory.
     Completion<> drained = out_.drained();
     co_await drained;
@@ -48,6 +47,7 @@ int run_script(const RunOptions& options) {
     AbortOnSignal abort(host.loop());
     ScriptSource source(host.loop(), options.script);
     Printer printer(host.loop(), options.pretty);
+    AbortSubscription abandon = abort.signal().on_abort([&printer] { printer.output().abandon(); });
     printer.output().on_broken([&abort] { abort.abort(SIGPIPE, "standard output was closed"); });
     ScriptSummary summary = host.run(runner->run(source, printer, abort.signal()));
     if (abort.caught()) return 128 + abort.caught();

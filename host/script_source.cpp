@@ -36,7 +36,10 @@ ScriptSource::ScriptSource(Loop& loop, const std::string& path) : loop_(loop), p
   if (fstat(fd_, &info) != 0) throw unreadable(path, errno);
   if (S_ISDIR(info.st_mode)) throw unreadable(path, EISDIR);
   auto poll = std::make_unique<Poll>(loop);
+  int flags = fcntl(fd_, F_GETFL);
   if (uv_poll_init(loop.uv(), &poll->handle, fd_) == 0) {
+    // libuv has set O_NONBLOCK, on every process that shares standard input.
+    if (flags >= 0) fcntl(fd_, F_SETFL, flags);
     poll_ = poll.release();
     poll_->handle.data = poll_;
   }
@@ -49,7 +52,7 @@ ScriptSource::~ScriptSource() {
 }
 
 // A read after this gives what is there and does not block.
-Task<> ScriptSource::readable() {
+Task<> ScriptSource::readable(AbortSignal abort) {
   if (!poll_) co_return;
   poll_->ready = Completion<>(loop_);
   uv_poll_start(&poll_->handle, UV_READABLE, [](uv_poll_t* handle, int, int) {
@@ -57,7 +60,9 @@ Task<> ScriptSource::readable() {
     static_cast<Poll*>(handle->data)->ready.settle();
   });
   Completion<> ready = poll_->ready;
+  AbortSubscription stop = abort.on_abort([ready] { ready.settle(); });
   co_await ready;
+  uv_poll_stop(&poll_->handle);
 }
 
 void ScriptSource::read_some() {
@@ -103,11 +108,12 @@ bool ScriptSource::take_line(std::optional<std::string>& line) {
   }
 }
 
-Task<std::optional<std::string>> ScriptSource::next_line() {
+Task<std::optional<std::string>> ScriptSource::next_line(AbortSignal abort) {
   std::optional<std::string> line;
   while (!take_line(line)) {
-    auto waiting = readable();
+    auto waiting = readable(abort);
     co_await waiting;
+    if (abort.aborted()) co_return std::nullopt;
     read_some();
   }
   co_return line;

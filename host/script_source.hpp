@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lines of a script, from a file or standard input, read as they are wanted and never blocking the loop.
+// Lines of a script, from a file or standard input, read as they are wanted and never blocking the
+// loop.
 #pragma once
 
 #include <memory>
@@ -18,12 +19,12 @@ class ScriptSource final : public LineSource {
   ScriptSource(Loop& loop, const std::string& path);
   ~ScriptSource() override;
 
-  Task<std::optional<std::string>> next_line() override;
+  Task<std::optional<std::string>> next_line(AbortSignal abort) override;
 
  private:
   bool take_line(std::optional<std::string>& line);
   void read_some();
-  Task<> readable();
+  Task<> readable(AbortSignal abort);
 
   Loop& loop_;
   std::string path_;

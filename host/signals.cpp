@@ -40,8 +40,12 @@ AbortOnSignal::~AbortOnSignal() {
     });
 }
 
-AbortSignal AbortOnSignal::signal() const { return state_->controller.signal(); }
-int AbortOnSignal::caught() const noexcept { return state_->caught; }
+AbortSignal AbortOnSignal::signal() const {
+  return state_->controller.signal();
+}
+int AbortOnSignal::caught() const noexcept {
+  return state_->caught;
+}
 
 void AbortOnSignal::abort(int as_signal, const char* reason) {
   if (state_->caught == 0) state_->caught = as_signal;

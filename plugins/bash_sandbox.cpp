@@ -9,7 +9,7 @@ namespace {
 Task<> apply(Context context, BashSandboxConfig config) {
   context.provide<Shell>(std::make_shared<BashExecutor>(
       context.loop(), std::move(config), context.get<SandboxPolicyResolver>(),
-      [context] { return context.get<SandboxProvider>(); }));
+      [context] { return context.get<SandboxProvider>(); }, context.code()));
   co_return;
 }
 

@@ -14,7 +14,7 @@ namespace stockade {
 struct ToolResult {
   std::string text;                   // for the model
   nlohmann::ordered_json structured;  // the same as data
-  bool is_error = false;              // the call could not be made; a command that failed is no error
+  bool is_error = false;  // the call could not be made; a command that failed is no error
 };
 
 // A tool NAME is the service `tool:NAME/1`.
@@ -25,6 +25,8 @@ class Tool {
   virtual Task<ToolResult> call(nlohmann::json arguments, AbortSignal abort) = 0;
 };
 
-inline std::string tool_service(std::string_view name) { return "tool:" + std::string(name) + "/1"; }
+inline std::string tool_service(std::string_view name) {
+  return "tool:" + std::string(name) + "/1";
+}
 
 }  // namespace stockade

@@ -15,6 +15,9 @@ enum class Backend { bwrap, landlock };
 struct BackendHost {
   std::string launcher;  // absolute path of stockade-launch
   std::string bwrap;     // absolute path of bwrap, "" when there is none
+  // What runs outside the sandbox, or decides about it, and so must not be writable from inside:
+  // this installation, the host's executable, bwrap.
+  std::vector<std::string> protected_paths;
   bool root = false;     // effective uid 0
   int landlock_abi = 0;  // 0: none
   // Mounts made on the host later show up inside a sandbox whose `/` is a shared mount.

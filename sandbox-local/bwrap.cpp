@@ -15,8 +15,9 @@ bool writes_workspace(const SandboxPolicy& policy) {
 }  // namespace
 
 std::vector<std::string> plain_bwrap_profile(const SandboxPolicy& policy) {
-  std::vector<std::string> profile{"--ro-bind", "/",      "/",     "--dev",           "/dev",
-                                   "--unshare-pid", "--proc", "/proc", "--die-with-parent"};
+  std::vector<std::string> profile{"--ro-bind", "/",     "/",
+                                   "--dev",     "/dev",  "--unshare-pid",
+                                   "--proc",    "/proc", "--die-with-parent"};
   if (writes_workspace(policy))
     profile.insert(profile.end(),
                    {"--tmpfs", "/tmp", "--bind", policy.workspace_root, policy.workspace_root});
@@ -44,14 +45,18 @@ ConfinedArgv confine_bwrap(const BackendHost& host, const std::vector<std::strin
   if (host.root)
     add({"--cap-add", "CAP_CHOWN", "--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_FOWNER",
          "--cap-add", "CAP_FSETID",
-         // euid 0 alone may write /proc/sys/kernel/core_pattern, code that the host runs as root.
-         "--ro-bind", "/proc/sys", "/proc/sys"});
-  if (writes_workspace(policy))
+         // euid 0 alone may write /proc/sys/kernel/core_pattern, code that the host runs as root,
+         // and change the permissions of entries of /proc, which all its mounts share.
+         "--remount-ro", "/proc"});
+  if (writes_workspace(policy)) {
     // Python's multiprocessing needs a writable /dev/shm; the rest of the private /dev is closed.
-    add({"--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--tmpfs", "/tmp", "--bind",
-         policy.workspace_root, policy.workspace_root});
-  else
+    add({"--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--tmpfs", "/tmp"});
+    // An installation below /tmp would be hidden, and with it the last step.
+    if (is_within(host.launcher, "/tmp")) add({"--ro-bind", host.launcher, host.launcher});
+    add({"--bind", policy.workspace_root, policy.workspace_root});
+  } else {
     add({"--remount-ro", "/dev"});
+  }
   add({"--chdir", working_directory, "--"});
 
   add({host.launcher, "--stub", "--status-fd", std::to_string(kStatusDescriptor), "--ro", "/"});
@@ -59,7 +64,8 @@ ConfinedArgv confine_bwrap(const BackendHost& host, const std::vector<std::strin
   for (const char* sink : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
                            "/dev/tty", "/dev/ptmx", "/dev/pts"})
     add({"--rw", sink});
-  if (writes_workspace(policy)) add({"--rw", "/dev/shm", "--rw", "/tmp", "--rw", policy.workspace_root});
+  if (writes_workspace(policy))
+    add({"--rw", "/dev/shm", "--rw", "/tmp", "--rw", policy.workspace_root});
   add({"--"});
   out.insert(out.end(), argv.begin(), argv.end());
 
@@ -80,6 +86,7 @@ ConfinedArgv confine_bwrap(const BackendHost& host, const std::vector<std::strin
   confined.denial_signatures = {"read-only file system"};
   confined.runner_failure_rules = {{std::nullopt, {"bwrap: "}, {}}};
   confined.status_channel = true;
+  confined.block_term = true;
   return confined;
 }
 

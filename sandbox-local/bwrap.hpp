@@ -12,7 +12,8 @@ namespace stockade {
 inline constexpr std::string_view kBwrapMissing =
     "no trusted bwrap in /usr/bin, /bin or /usr/local/bin; install bubblewrap";
 
-// The profile that a custom runner gets: bubblewrap's plain one, whose words and order are a contract
+// The profile that a custom runner gets: bubblewrap's plain one, whose words and order are a
+// contract
 // (`/tmp` before the workspace, so that a workspace below /tmp stays visible).
 std::vector<std::string> plain_bwrap_profile(const SandboxPolicy& policy);
 

@@ -27,10 +27,9 @@ ConfinedArgv confine_landlock(const BackendHost& host, const std::vector<std::st
   if (policy.mode == ConfinedSandboxMode::workspace_write)
     confined.enforcement_reasons.push_back("the host's /tmp is the temporary area");
   confined.denial_signatures = {"permission denied"};
-  confined.runner_failure_rules = {
-      {std::vector<int>{125},
-       {"landlock-run: "},
-       {"landlock-run: partial enforcement (older Landlock ABI)"}}};
+  confined.runner_failure_rules = {{std::vector<int>{125},
+                                    {"landlock-run: "},
+                                    {"landlock-run: partial enforcement (older Landlock ABI)"}}};
   confined.status_channel = true;
   return confined;
 }

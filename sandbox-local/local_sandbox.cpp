@@ -47,8 +47,10 @@ ConfinedArgv confine_with(Backend backend, const BackendHost& host,
                           const std::vector<std::string>& argv, const SandboxPolicy& policy,
                           const std::string& working_directory) {
   switch (backend) {
-    case Backend::bwrap: return confine_bwrap(host, argv, policy, working_directory);
-    case Backend::landlock: return confine_landlock(host, argv, policy);
+    case Backend::bwrap:
+      return confine_bwrap(host, argv, policy, working_directory);
+    case Backend::landlock:
+      return confine_landlock(host, argv, policy);
   }
   throw Error("SANDBOX_UNAVAILABLE", "unreachable variant in Backend");
 }
@@ -99,20 +101,31 @@ Task<std::shared_ptr<LocalSandbox>> LocalSandbox::open(Loop& loop, SandboxLocalC
 ConfinedArgv LocalSandbox::confine(const std::vector<std::string>& argv,
                                    const SandboxPolicy& policy,
                                    const std::string& working_directory) {
-  if (policy.mode == ConfinedSandboxMode::workspace_write)
-    check_workspace_root(policy.workspace_root, {host_.launcher});
   bool custom = !config_.runner_command.empty();
+  if (policy.mode == ConfinedSandboxMode::workspace_write) {
+    std::vector<std::string> protected_paths = host_.protected_paths;
+    protected_paths.push_back(host_.launcher);
+    if (custom) protected_paths.push_back(config_.runner_command.front());
+    check_workspace_root(policy.workspace_root, protected_paths);
+    if (!custom && backend_ == Backend::landlock)
+      for (const auto& path : protected_paths)
+        if (is_within(canonicalize(path), "/tmp"))
+          throw SandboxUnavailableError(
+              policy.mode, "landlock: its temporary area is the host's /tmp, where " + path +
+                               " lies, which a command could replace; install it elsewhere");
+  }
   if (!custom && !backend_) throw SandboxUnavailableError(policy.mode, join(reasons_, "; "));
   if (!custom && backend_ == Backend::bwrap && host_.bwrap.empty())
     throw SandboxUnavailableError(policy.mode, "bwrap: " + std::string(kBwrapMissing));
   bool covers_tmp = custom || backend_ == Backend::bwrap;
   if (covers_tmp && bwrap_hides(policy, working_directory))
-    throw Error("WORKDIR_REFUSED",
-                "the working directory \"" + working_directory +
-                    "\" is below /tmp and outside the workspace, where the sandbox has a private /tmp; "
-                    "choose one in the workspace \"" + policy.workspace_root +
-                    "\"; nothing was run",
-                working_directory);
+    throw Error(
+        "WORKDIR_REFUSED",
+        "the working directory \"" + working_directory +
+            "\" is below /tmp and outside the workspace, where the sandbox has a private /tmp; "
+            "choose one in the workspace \"" +
+            policy.workspace_root + "\"; nothing was run",
+        working_directory);
 
   ConfinedArgv confined;
   if (custom) {
@@ -132,9 +145,10 @@ ConfinedArgv LocalSandbox::confine(const std::vector<std::string>& argv,
     confined.enforcement_reasons.push_back("a chmod outside the workspace was not stopped");
   }
   if (config_.require_full && confined.enforcement != SandboxEnforcement::full)
-    throw SandboxUnavailableError(policy.mode,
-                                  confined.backend + ": it enforces only partially and requireFull "
-                                  "is set: " + join(confined.enforcement_reasons, "; "));
+    throw SandboxUnavailableError(policy.mode, confined.backend +
+                                                   ": it enforces only partially and requireFull "
+                                                   "is set: " +
+                                                   join(confined.enforcement_reasons, "; "));
   return confined;
 }
 

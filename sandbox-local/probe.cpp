@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "framework/completion.hpp"
 #include "framework/error.hpp"
@@ -20,14 +21,15 @@
 #include "framework/process.hpp"
 #include "sandbox-local/bwrap.hpp"
 #include "sandbox-local/landlock.hpp"
+#include "sandbox/roots.hpp"
 #include "sandbox/status.hpp"
 
 namespace stockade {
 
 namespace {
 
-// Never through PATH: a directory there that a workspace can write would plant a runner. A file that
-// others may write is passed over for the same reason.
+// Never through PATH: a directory there that a workspace can write would plant a runner. A file
+// that others may write is passed over for the same reason.
 std::string find_bwrap() {
   for (const char* path : {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"}) {
     struct stat info {};
@@ -41,14 +43,17 @@ std::string find_bwrap() {
 bool root_mount_is_shared() {
   std::ifstream mounts("/proc/self/mountinfo");
   std::string line;
+  bool shared = true;  // what cannot be read is not taken for private
   while (std::getline(mounts, line)) {
-    // id parent major:minor root mount-point options [optional fields] - …
-    auto end_of_fixed = line.find(" - ");
-    if (end_of_fixed == std::string::npos) continue;
-    if (line.find(" / / ") != std::string::npos)
-      return line.substr(0, end_of_fixed).find(" shared:") != std::string::npos;
+    // id parent major:minor root mount-point options [optional fields] - …; of several mounts on
+    // one place the last is on top.
+    std::istringstream fields(line);
+    std::string id, parent, device, root, mount_point;
+    fields >> id >> parent >> device >> root >> mount_point;
+    if (mount_point == "/")
+      shared = line.substr(0, line.find(" - ")).find(" shared:") != std::string::npos;
   }
-  return true;  // what cannot be read is not taken for private
+  return shared;
 }
 
 // A directory that no backend gives away as a temporary area.
@@ -114,9 +119,13 @@ class ProbeRun final : public ProcessObserver {
   bool exited_ = false;
 };
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
 
-bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+bool exists(const std::string& path) {
+  return access(path.c_str(), F_OK) == 0;
+}
 
 }  // namespace
 
@@ -124,6 +133,9 @@ BackendHost inspect_host() {
   BackendHost host;
   host.launcher = installation_directory() + "/stockade-launch";
   host.bwrap = find_bwrap();
+  host.protected_paths = {installation_directory(), framework_library(),
+                          canonicalize("/proc/self/exe")};
+  if (!host.bwrap.empty()) host.protected_paths.push_back(host.bwrap);
   host.root = geteuid() == 0;
   long abi = syscall(444 /* landlock_create_ruleset */, nullptr, 0, 1);
   host.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
@@ -153,10 +165,9 @@ Task<ProbeVerdict> probe_backend(Loop& loop, Backend backend, BackendHost host,
       // In a subshell: a redirection that fails ends a shell whose built-in `:` it belongs to.
       "/bin/sh", "-c", ": > inside; (: > \"$1/outside\"); chmod 777 \"$1/victim\"; exit 0", "probe",
       scratch.outside()};
-  ConfinedArgv confined =
-      backend == Backend::bwrap
-          ? confine_bwrap(host, command, policy, scratch.workspace())
-          : confine_landlock(host, command, policy);
+  ConfinedArgv confined = backend == Backend::bwrap
+                              ? confine_bwrap(host, command, policy, scratch.workspace())
+                              : confine_landlock(host, command, policy);
 
   SpawnRequest request;
   request.argv = confined.argv;

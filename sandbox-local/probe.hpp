@@ -16,7 +16,7 @@ namespace stockade {
 BackendHost inspect_host();
 
 struct ProbeVerdict {
-  bool usable = false;  // an allowed write landed and a forbidden one did not
+  bool usable = false;              // an allowed write landed and a forbidden one did not
   bool metadata_protected = false;  // nor did a forbidden chmod
   std::string reason;               // why it is not usable
 };

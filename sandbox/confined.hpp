@@ -10,10 +10,10 @@
 
 namespace stockade {
 
-// Evidence that a sandbox runner failed before it executed the command. It holds when the exit status
-// is nonzero and within `allowed_exit_codes` (absent: any), and a line of stderr that equals none of
-// `informational_lines` contains one of `fatal_signatures`; all comparisons ignore case, blank
-// signatures never match. An exit status alone proves nothing.
+// Evidence that a sandbox runner failed before it executed the command. It holds when the exit
+// status is nonzero and within `allowed_exit_codes` (absent: any), and a line of stderr that equals
+// none of `informational_lines` contains one of `fatal_signatures`; all comparisons ignore case,
+// blank signatures never match. An exit status alone proves nothing.
 struct RunnerFailureRule {
   std::optional<std::vector<int>> allowed_exit_codes{};
   std::vector<std::string> fatal_signatures{};
@@ -35,6 +35,9 @@ struct ConfinedArgv {
   // The runner reports on descriptor 3 (sandbox/status.hpp). With it the rules above are not needed
   // to tell a runner that failed from a command that did.
   bool status_channel = false;
+  // The runner stays between the host and the command and must outlive a SIGTERM to their group, so
+  // that the command's own traps run: start it with SIGTERM blocked; its last step unblocks it.
+  bool block_term = false;
 };
 
 }  // namespace stockade

@@ -13,17 +13,26 @@ SandboxMode to_mode(ConfinedSandboxMode mode) noexcept {
 
 std::optional<ConfinedSandboxMode> to_confined(SandboxMode mode) noexcept {
   switch (mode) {
-    case SandboxMode::read_only: return ConfinedSandboxMode::read_only;
-    case SandboxMode::workspace_write: return ConfinedSandboxMode::workspace_write;
-    case SandboxMode::danger_full_access: return std::nullopt;
+    case SandboxMode::read_only:
+      return ConfinedSandboxMode::read_only;
+    case SandboxMode::workspace_write:
+      return ConfinedSandboxMode::workspace_write;
+    case SandboxMode::danger_full_access:
+      return std::nullopt;
   }
   // A value outside the enum must never be taken for permission to run unconfined.
   return ConfinedSandboxMode::read_only;
 }
 
-std::string to_string(SandboxMode mode) { return enum_name(mode); }
-std::string to_string(ConfinedSandboxMode mode) { return enum_name(mode); }
-std::string to_string(SandboxEnforcement enforcement) { return enum_name(enforcement); }
+std::string to_string(SandboxMode mode) {
+  return enum_name(mode);
+}
+std::string to_string(ConfinedSandboxMode mode) {
+  return enum_name(mode);
+}
+std::string to_string(SandboxEnforcement enforcement) {
+  return enum_name(enforcement);
+}
 
 std::optional<SandboxMode> parse_mode(std::string_view text) {
   for (SandboxMode mode :

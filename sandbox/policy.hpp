@@ -12,17 +12,18 @@
 
 namespace stockade {
 
-// File effects only; network and process visibility are outside this vocabulary. `read_only` permits
-// required sinks such as /dev/null; `workspace_write` also the workspace and the backend's temporary
-// area; `danger_full_access` bypasses confinement.
+// File effects only; network and process visibility are outside this vocabulary. `read_only`
+// permits required sinks such as /dev/null; `workspace_write` also the workspace and the backend's
+// temporary area; `danger_full_access` bypasses confinement.
 enum class SandboxMode { read_only, workspace_write, danger_full_access };
 
-// The modes that can reach a provider. A type of its own, so that handing `danger_full_access` to one
-// does not compile.
+// The modes that can reach a provider. A type of its own, so that handing `danger_full_access` to
+// one does not compile.
 enum class ConfinedSandboxMode { read_only, workspace_write };
 
 // `full`: the backend governs every file effect that the mode promises, metadata included, on this
-// host and for this user. `partial`: it governs a subset; who needs the absolute boundary refuses it.
+// host and for this user. `partial`: it governs a subset; who needs the absolute boundary refuses
+// it.
 enum class SandboxEnforcement { full, partial };
 
 SandboxMode to_mode(ConfinedSandboxMode mode) noexcept;

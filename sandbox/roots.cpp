@@ -26,8 +26,8 @@ std::string resolve_root(const std::string& path) {
 
 bool is_within(const std::string& path, const std::string& ancestor) {
   if (ancestor == "/") return true;
-  return path == ancestor ||
-         (path.size() > ancestor.size() && path.starts_with(ancestor) && path[ancestor.size()] == '/');
+  return path == ancestor || (path.size() > ancestor.size() && path.starts_with(ancestor) &&
+                              path[ancestor.size()] == '/');
 }
 
 void check_workspace_root(const std::string& root,
@@ -52,11 +52,13 @@ void check_workspace_root(const std::string& root,
   if (!S_ISDIR(info.st_mode)) refuse("it is not a directory");
 
   std::string canonical = canonicalize(root);
-  if (canonical != root) refuse("it leads through a symbolic link to \"" + canonical + "\"; use that");
+  if (canonical != root)
+    refuse("it leads through a symbolic link to \"" + canonical + "\"; use that");
   for (const auto& path : protected_paths)
-    if (is_within(canonicalize(path), root))
-      refuse("it contains stockade's own " + path +
-             ", which a command could replace; install stockade elsewhere or choose another directory");
+    if (std::string real = canonicalize(path); is_within(real, root) || is_within(root, real))
+      refuse("it holds stockade's own " + path +
+             ", which a command could replace; install stockade elsewhere or choose another "
+             "directory");
 }
 
 }  // namespace stockade

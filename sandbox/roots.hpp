@@ -19,10 +19,10 @@ std::string resolve_root(const std::string& path);
 // True when `path` is `ancestor` or below it; both absolute and normalised.
 bool is_within(const std::string& path, const std::string& ancestor);
 
-// Throws Error `WORKSPACE_REFUSED` naming the root: a missing path, a non-directory, `/`, and /proc,
-// /sys, /dev, /run with what is in them, each of which would undo the sandbox or write to the kernel;
-// also an ancestor of any of `protected_paths` (the launcher), whose contents a command could replace
-// to escape in the next call.
+// Throws Error `WORKSPACE_REFUSED` naming the root: a missing path, a non-directory, `/`, and
+// /proc, /sys, /dev, /run with what is in them, each of which would undo the sandbox or write to
+// the kernel; also whatever contains or lies in one of `protected_paths` (stockade's own files, the
+// runner), which a command could replace to escape in the next call.
 void check_workspace_root(const std::string& root, const std::vector<std::string>& protected_paths);
 
 }  // namespace stockade

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the sandbox needs of a session: its identity, its immutable working directory, and the events
-// that changed its mode.
+// What the sandbox needs of a session: its identity, its immutable working directory, and the
+// events that changed its mode.
 #pragma once
 
 #include <optional>

@@ -31,8 +31,8 @@ RunnerStatus read_status(std::string_view bytes) {
       std::string message = text_of(json, "message");
       if (status.failure.empty()) status.failure = message.empty() ? kind : message;
     } else if (status.failure.empty()) {
-      status.failure = "the runner reported something that is no status: " +
-                       std::string(line.substr(0, 200));
+      status.failure =
+          "the runner reported something that is no status: " + std::string(line.substr(0, 200));
     }
   }
   return status;

@@ -4,8 +4,8 @@
 // that a command prints or returns can forge or hide a report.
 //
 // One JSON object a line: {"status":"ready", …} just before exec; {"status":"refused","message":…}
-// when the sandbox could not be set up; {"status":"exec-failed","message":…} after `ready` when exec
-// itself failed. An empty report means that the runner never got that far.
+// when the sandbox could not be set up; {"status":"exec-failed","message":…} after `ready` when
+// exec itself failed. An empty report means that the runner never got that far.
 #pragma once
 
 #include <cstddef>

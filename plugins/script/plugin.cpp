@@ -8,9 +8,8 @@ namespace {
 struct ScriptConfig {};
 
 Task<> apply(Context context, ScriptConfig) {
-  context.provide<ScriptRunner>(std::make_shared<LineScriptRunner>([context](std::string_view name) {
-    return context.find_as<Tool>(tool_service(name));
-  }));
+  context.provide<ScriptRunner>(std::make_shared<LineScriptRunner>(
+      [context](std::string_view name) { return context.find_as<Tool>(tool_service(name)); }));
   co_return;
 }
 

@@ -13,15 +13,15 @@
 
 namespace stockade {
 
-inline constexpr std::size_t kMaxScriptLine = 16U << 20;  // bytes
+inline constexpr std::size_t kMaxScriptLine = 1U << 20;  // bytes
 
 // Where lines come from.
 class LineSource {
  public:
   virtual ~LineSource() = default;
-  // Without its newline; absent at the end. A line longer than kMaxScriptLine comes cut to one byte
-  // more than that.
-  virtual Task<std::optional<std::string>> next_line() = 0;
+  // Without its newline; absent at the end, and when `abort` ends the wait. A line longer than
+  // kMaxScriptLine comes cut to one byte more than that.
+  virtual Task<std::optional<std::string>> next_line(AbortSignal abort) = 0;
 };
 
 // Where results go, in the order of the script.
@@ -29,7 +29,8 @@ class ResultSink {
  public:
   virtual ~ResultSink() = default;
   // `call` is the line as read, null for a line that is no JSON. `result` has `id`, `content`,
-  // `structuredContent` and `isError`, and `line` (its number, from 1) when the line itself is at fault.
+  // `structuredContent` and `isError`, and `line` (its number, from 1) when the line itself is at
+  // fault.
   virtual Task<> on_result(const nlohmann::json& call, const nlohmann::ordered_json& result) = 0;
 };
 
@@ -42,8 +43,9 @@ class ScriptRunner {
  public:
   static constexpr std::string_view service = "script/1";
   virtual ~ScriptRunner() = default;
-  // One call after the other. Every line that is not blank gets exactly one result, a bad one an error
-  // result, and the rest still runs. Source and sink outlive the task; hold the service meanwhile.
+  // One call after the other. Every line that is not blank gets exactly one result, a bad one an
+  // error result, and the rest still runs. Source and sink outlive the task; hold the service
+  // meanwhile.
   virtual Task<ScriptSummary> run(LineSource& source, ResultSink& sink, AbortSignal abort) = 0;
 };
 

@@ -24,8 +24,8 @@ nlohmann::ordered_json tool_result_json(const nlohmann::json& id, const ToolResu
           {"isError", result.is_error}};
 }
 
-nlohmann::ordered_json line_error(const nlohmann::json& id, std::size_t number, const std::string& code,
-                                  const std::string& what) {
+nlohmann::ordered_json line_error(const nlohmann::json& id, std::size_t number,
+                                  const std::string& code, const std::string& what) {
   std::string message = "line " + std::to_string(number) + ": " + what;
   ToolResult result{"Error: " + message, {{"error", {{"code", code}, {"message", message}}}}, true};
   auto json = tool_result_json(id, result);
@@ -38,7 +38,7 @@ nlohmann::ordered_json line_error(const nlohmann::json& id, std::size_t number, 
 Task<ScriptSummary> LineScriptRunner::run(LineSource& source, ResultSink& sink, AbortSignal abort) {
   ScriptSummary summary;
   for (std::size_t number = 1; !abort.aborted(); ++number) {
-    auto reading = source.next_line();
+    auto reading = source.next_line(abort);
     std::optional<std::string> text = co_await reading;
     if (!text) break;
     if (text->find_first_not_of(" \t\r") == std::string::npos) continue;
@@ -56,8 +56,8 @@ Task<ScriptSummary> LineScriptRunner::run(LineSource& source, ResultSink& sink, 
       std::vector<ConfigIssue> issues;
       line = read_config<ScriptLine>(call, issues);
       if (!line.id.is_null() && !line.id.is_string() && !line.id.is_number()) {
-        issues.push_back({"$.id", "expected a string or a number, found " +
-                                      detail::describe_json(line.id)});
+        issues.push_back(
+            {"$.id", "expected a string or a number, found " + detail::describe_json(line.id)});
         line.id = nullptr;
       }
       if (issues.empty() && line.tool.empty())
@@ -65,8 +65,8 @@ Task<ScriptSummary> LineScriptRunner::run(LineSource& source, ResultSink& sink, 
       throw_config_issues("the line", issues);
       tool = find_tool_(line.tool);
       if (!tool)
-        throw Error("TOOL_UNKNOWN", "there is no tool \"" + line.tool + "\"" +
-                                        suggestion(line.tool, {"bash"}));
+        throw Error("TOOL_UNKNOWN",
+                    "there is no tool \"" + line.tool + "\"" + suggestion(line.tool, {"bash"}));
     } catch (const Error& error) {
       std::string code = error.code() == "TOOL_UNKNOWN" ? error.code() : "SCRIPT_LINE_INVALID";
       result = line_error(line.id, number, code, error.what());

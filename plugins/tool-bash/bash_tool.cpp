@@ -47,7 +47,8 @@ BashRequest read_arguments(const nlohmann::json& arguments) {
     if (!found->is_number()) refuse("\"timeoutMs\" must be a number", "timeoutMs");
     request.timeout_ms = found->get<double>();
     if (!std::isfinite(*request.timeout_ms) || *request.timeout_ms <= 0)
-      refuse("invalid timeoutMs: expected a positive number, got " + json_text(*found), "timeoutMs");
+      refuse("invalid timeoutMs: expected a positive number, got " + json_text(*found),
+             "timeoutMs");
   }
   return request;
 }

@@ -4,10 +4,10 @@
 //   stockade-launch [--ro PATH]... [--rw PATH]... [--status-fd N] [--stub] -- ARGV...
 //   stockade-launch --probe
 //
-// Two roles: the `landlock` backend, and with --stub the last step inside bwrap, where Landlock is a
-// second wall and its absence no failure. Static and without the C++ library, since its start is part
-// of every call. Exit 125 and a line that begins with `landlock-run: ` when it refuses; with a status
-// descriptor the refusal goes there and stderr stays the command's own.
+// Two roles: the `landlock` backend, and with --stub the last step inside bwrap, where Landlock is
+// a second wall and its absence no failure. Static and without the C++ library, since its start is
+// part of every call. Exit 125 and a line that begins with `landlock-run: ` when it refuses; with a
+// status descriptor the refusal goes there and stderr stays the command's own.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -141,17 +141,16 @@ void close_inherited() {
     if (syscall(kCloseRange, first, last, 0) == 0) return;
     rlimit limit{};  // before Linux 5.9
     getrlimit(RLIMIT_NOFILE, &limit);
-    for (unsigned fd = first; fd <= last && fd < limit.rlim_cur; ++fd)
-      close(static_cast<int>(fd));
+    for (unsigned fd = first; fd <= last && fd < limit.rlim_cur; ++fd) close(static_cast<int>(fd));
   };
   if (status_fd < 0) return close_between(3, ~0U);
   close_between(3, static_cast<unsigned>(status_fd) - 1);
   close_between(static_cast<unsigned>(status_fd) + 1, ~0U);
 }
 
-// As root, Landlock is no wall to a capability: mount_setattr and open_by_handle_at pass it by. What
-// stays is what writing a workspace of any owner needs; DAC_READ_SEARCH is not among them, as it opens
-// files by handle.
+// As root, Landlock is no wall to a capability: mount_setattr and open_by_handle_at pass it by.
+// What stays is what writing a workspace of any owner and changing to another user need;
+// DAC_READ_SEARCH is not among them, as it opens files by handle.
 void drop_capabilities() {
   constexpr uint64_t kKept = 1ULL << CAP_CHOWN | 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_FOWNER |
                              1ULL << CAP_FSETID | 1ULL << CAP_KILL | 1ULL << CAP_SETGID |
@@ -175,12 +174,9 @@ void drop_capabilities() {
   if (syscall(SYS_capset, &header, data) != 0) refuse("cannot drop capabilities", nullptr, errno);
 }
 
-void add_rule(int ruleset, const char* path, uint64_t access, uint64_t handled, bool required) {
+void add_rule(int ruleset, const char* path, uint64_t access, uint64_t handled) {
   int fd = open(path, O_PATH | O_CLOEXEC);
-  if (fd < 0) {
-    if (!required && errno == ENOENT) return;
-    refuse("cannot open rule path", path, errno);
-  }
+  if (fd < 0) refuse("cannot open rule path", path, errno);
   struct stat info {};
   if (fstat(fd, &info) != 0) refuse("cannot open rule path", path, errno);
   access &= handled;
@@ -249,7 +245,16 @@ int main(int argc, char** argv) {
   }
   close_inherited();
 
-  // The host's death ends its commands, and so does bwrap's.
+  // bwrap and its init were started with SIGTERM blocked, so that they outlive the command's traps.
+  if (stub) {
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &term, nullptr);
+  }
+
+  // The host's death ends this process, and so does bwrap's. What the command starts is only
+  // covered by a PID namespace.
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 
   int abi = landlock_abi();
@@ -261,7 +266,7 @@ int main(int argc, char** argv) {
     ruleset = static_cast<int>(syscall(kLandlockCreateRuleset, &attributes, size, 0));
     if (ruleset < 0) refuse("cannot create a Landlock ruleset", nullptr, errno);
     for (int i = 0; i < rule_count; ++i)
-      add_rule(ruleset, rules[i].path, rules[i].access, attributes.handled_access_fs, true);
+      add_rule(ruleset, rules[i].path, rules[i].access, attributes.handled_access_fs);
   }
   drop_capabilities();
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)

@@ -107,10 +107,14 @@ TEST_CASE("collect: what overflows is on disk from its first byte") {
   auto stream = rig.collector.captured();
   CHECK(stream.truncated);
   CHECK(stream.total == 15);
-  CHECK(stream.bytes == std::string("67890\0\xff" "end", 10));
+  CHECK(stream.bytes == std::string("67890\0\xff"
+                                    "end",
+                                    10));
   REQUIRE(stream.spill_path);
   CHECK_FALSE(stream.spill_note);
-  CHECK(rig.spilled() == std::string("1234567890\0\xff" "end", 15));
+  CHECK(rig.spilled() == std::string("1234567890\0\xff"
+                                     "end",
+                                     15));
   CHECK(rig.drained > 0);
 }
 

@@ -27,17 +27,18 @@ bool names(const Words& block, const std::string& name) {
 }  // namespace
 
 TEST_CASE("environment: a quiet terminal is the default") {
-  CHECK(build_environment({}, {}) == Words{"GIT_PAGER=cat", "NO_COLOR=1", "PAGER=cat", "TERM=dumb"});
+  CHECK(build_environment({}, {}) ==
+        Words{"GIT_PAGER=cat", "NO_COLOR=1", "PAGER=cat", "TERM=dumb"});
   auto block = build_environment({"TERM=xterm", "PAGER=less", "GIT_PAGER=less", "NO_COLOR="}, {});
   CHECK(block == build_environment({}, {}));
 }
 
 TEST_CASE("environment: what the host is told to keep secret is dropped") {
-  Words ambient{"X_API_KEY=1", "x_token=1", "MY_PASSWORD=1", "A_SECRET=1", "monkey=1",
-                "STOCKADE_X=1", "stockade_x=1", "PATH=/bin", "HOME=/h", "MY_STOCKADE=1"};
+  Words ambient{"X_API_KEY=1",  "x_token=1",    "MY_PASSWORD=1", "A_SECRET=1", "monkey=1",
+                "STOCKADE_X=1", "stockade_x=1", "PATH=/bin",     "HOME=/h",    "MY_STOCKADE=1"};
   auto block = build_environment(ambient, {});
-  for (const char* name : {"X_API_KEY", "x_token", "MY_PASSWORD", "A_SECRET", "monkey", "STOCKADE_X",
-                           "stockade_x"}) {
+  for (const char* name :
+       {"X_API_KEY", "x_token", "MY_PASSWORD", "A_SECRET", "monkey", "STOCKADE_X", "stockade_x"}) {
     CAPTURE(name);
     CHECK_FALSE(names(block, name));
   }
@@ -59,11 +60,13 @@ TEST_CASE("environment: what would run code before the command is dropped") {
 }
 
 TEST_CASE("environment: explicit entries win and may hold any name") {
-  auto block = build_environment({"A=ambient"}, {{"A", "mine"},
-                                                 {"TERM", "xterm"},
-                                                 {"EXPLICIT_PASSWORD", "p"},
-                                                 {"STOCKADE_SHELL", "s"},
-                                                 {"LD_LIBRARY_PATH", "/l"}});
+  auto block = build_environment({"A=ambient"},
+                                 {{"A", "mine"},
+                                  {"TERM", "xterm"},
+                                  {"EXPLICIT_PASSWORD", "p"},
+                                  {"STOCKADE_SHELL", "s"},
+                                  {"LD_LIBRARY_PATH", "/l"}},
+                                 false);
   CHECK(has(block, "A=mine"));
   CHECK(has(block, "TERM=xterm"));
   CHECK(has(block, "EXPLICIT_PASSWORD=p"));
@@ -83,9 +86,9 @@ TEST_CASE("environment: a value is kept byte for byte") {
 
 TEST_CASE("environment: an explicit entry that no block can hold is refused") {
   using Entries = std::map<std::string, std::string>;
-  for (const auto& entries : {Entries{{"", "x"}}, Entries{{"A=B", "x"}}, Entries{{"=A", "x"}},
-                              Entries{{std::string("A\0B", 3), "x"}},
-                              Entries{{"A", std::string("x\0y", 3)}}}) {
+  for (const auto& entries :
+       {Entries{{"", "x"}}, Entries{{"A=B", "x"}}, Entries{{"=A", "x"}},
+        Entries{{std::string("A\0B", 3), "x"}}, Entries{{"A", std::string("x\0y", 3)}}}) {
     auto thrown = thrown_by([&] { build_environment({}, entries); });
     CHECK(thrown.code == "ENVIRONMENT_INVALID");
     CHECK(thrown.operand == entries.begin()->first);
@@ -110,4 +113,11 @@ TEST_CASE("environment: the ambient one is that of this process and building cha
   build_environment(before, {{"AMBIENT_PROBE", "changed"}});
   CHECK(ambient_environment() == before);
   unsetenv("AMBIENT_PROBE");
+}
+
+TEST_CASE("environment: what would run code in the runner is refused for a confined call") {
+  for (const char* name : {"LD_PRELOAD", "LD_LIBRARY_PATH", "BASH_ENV", "ENV", "BASH_FUNC_ls%%"}) {
+    CHECK_THROWS_WITH(build_environment({}, {{name, "x"}}, true), ContainsSubstring(name));
+    CHECK_NOTHROW(build_environment({}, {{name, "x"}}, false));
+  }
 }

@@ -21,7 +21,8 @@ namespace {
 
 std::string read_when_there(Rig& rig, BashProcess& process) {
   std::string text;
-  wait_until(rig.loop, [&] { return !(text = process.read().output).empty(); }, 20s);
+  wait_until(
+      rig.loop, [&] { return !(text += process.read().output).empty(); }, 20s);
   return text;
 }
 
@@ -178,7 +179,8 @@ TEST_CASE("background: dropping the handle kills it") {
   pid.pop_back();
   CHECK(alive(pid));
   process.reset();
-  CHECK(wait_until(rig.loop, [&] { return !exists("/proc/" + pid); }, 10s));
+  CHECK(wait_until(
+      rig.loop, [&] { return !exists("/proc/" + pid); }, 10s));
   CHECK_FALSE(exists(scratch / "late"));
 }
 

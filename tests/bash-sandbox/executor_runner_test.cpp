@@ -72,7 +72,7 @@ TEST_CASE("executor: the line of a rule is a runner failure and outranks a denia
   CHECK(result.outcome == BashOutcome::runner_failed);
   CHECK(result.sandbox.runner_failed);
   CHECK_FALSE(result.sandbox.denied);
-  CHECK(result.sandbox.ran == false);
+  CHECK_FALSE(result.sandbox.ran);  // inferred, and so unknown
   CHECK(result.sandbox.evidence == line);
   REQUIRE(result.error);
   CHECK(result.error->code == "SANDBOX_UNAVAILABLE");
@@ -83,7 +83,8 @@ TEST_CASE("executor: a notice of the runner is no failure") {
   Rig rig;
   std::string notice = "landlock-run: partial enforcement (older Landlock ABI)";
   rig.sandbox->answer.enforcement = SandboxEnforcement::partial;
-  rig.sandbox->answer.runner_failure_rules = {{std::vector<int>{125}, {"landlock-run: "}, {notice}}};
+  rig.sandbox->answer.runner_failure_rules = {
+      {std::vector<int>{125}, {"landlock-run: "}, {notice}}};
   rig.sandbox->run_with("echo '" + notice + "' >&2; exec \"$@\"");
   for (int code : {0, 1, 2, 125, 126, 127}) {
     auto result = rig.bash("exit " + std::to_string(code));
@@ -107,11 +108,11 @@ TEST_CASE("executor: with a status channel a command that ran cannot look like i
   Rig rig;
   rig.sandbox->report_with(kGoodRunner);
   rig.sandbox->answer.runner_failure_rules = {{std::nullopt, {"bwrap: ", "landlock-run: "}, {}}};
-  for (const char* command : {"echo 'bwrap: Can not mount proc: Operation not permitted' >&2; exit 1",
-                              "echo 'landlock-run: restrict failed' >&2; exit 125",
-                              "echo '{\"status\":\"refused\"}' >&2; exit 125",
-                              "{ echo '{\"status\":\"refused\"}' >&3; } 2>/dev/null; exit 125",
-                              "exit 1"}) {
+  for (const char* command :
+       {"echo 'bwrap: Can not mount proc: Operation not permitted' >&2; exit 1",
+        "echo 'landlock-run: restrict failed' >&2; exit 125",
+        "echo '{\"status\":\"refused\"}' >&2; exit 125",
+        "{ echo '{\"status\":\"refused\"}' >&3; } 2>/dev/null; exit 125", "exit 1"}) {
     CAPTURE(command);
     auto result = rig.bash(command);
     CHECK(result.outcome == BashOutcome::failed);
@@ -150,7 +151,8 @@ TEST_CASE("executor: a runner that ends before it is ready failed whatever it sa
   };
   for (const auto& row : {
            Row{"exit 0", "the runner exited with 0 before it was ready to start the command"},
-           Row{"echo x >&2; exit 3", "the runner exited with 3 before it was ready to start the command"},
+           Row{"echo x >&2; exit 3",
+               "the runner exited with 3 before it was ready to start the command"},
            Row{"kill -KILL $$",
                "the runner was ended by SIGKILL before it was ready to start the command"},
            Row{"echo 'bwrap: Can not mkdir /x: Read-only file system' >&2; exit 1",

@@ -34,7 +34,7 @@ TEST_CASE("result: the JSON of a command that ran") {
   result.duration = std::chrono::milliseconds(12);
   result.out = {"out\n", false, 4, std::nullopt, std::nullopt};
   result.err = {"tail", true, 900, "/var/tmp/x.log", "the spill file ends at its cap"};
-  result.sandbox = {SandboxMode::read_only, "bwrap", SandboxEnforcement::full, true, false, true,
+  result.sandbox = {SandboxMode::read_only,    "bwrap", SandboxEnforcement::full, true, false, true,
                     "x: Read-only file system"};
   CHECK(to_json(result).dump() ==
         R"({"outcome":"denied","exitCode":3,"signal":null,"timedOut":false,"aborted":false,)"
@@ -99,7 +99,7 @@ TEST_CASE("result: a refusal of the sandbox is a runner failure that did not run
 }
 
 TEST_CASE("result: a bad request is a failure and not the runner's") {
-  for (const char* code : {"REQUEST_INVALID", "ENVIRONMENT_INVALID"}) {
+  for (const char* code : {"REQUEST_INVALID", "ENVIRONMENT_INVALID", "ARGUMENTS_INVALID"}) {
     auto result = failure_result(std::make_exception_ptr(Error(code, "bad", "x")),
                                  SandboxMode::workspace_write);
     CHECK(result.outcome == BashOutcome::failed);
@@ -111,8 +111,8 @@ TEST_CASE("result: a bad request is a failure and not the runner's") {
 }
 
 TEST_CASE("result: a failure of another kind has a code too") {
-  auto result = failure_result(std::make_exception_ptr(std::runtime_error("boom")),
-                               SandboxMode::read_only);
+  auto result =
+      failure_result(std::make_exception_ptr(std::runtime_error("boom")), SandboxMode::read_only);
   CHECK(result.error->code == "INTERNAL");
   CHECK(result.error->message == "boom");
 }

@@ -153,9 +153,18 @@ TEST_CASE("signatures: a line is a notice only when it is one entirely") {
 }
 
 TEST_CASE("signatures: the first rule that holds gives the line") {
-  SignatureScanner scanner({}, {{std::vector<int>{1}, {"first: "}, {}}, {std::nullopt, {"second: "}, {}}});
+  SignatureScanner scanner(
+      {}, {{std::vector<int>{1}, {"first: "}, {}}, {std::nullopt, {"second: "}, {}}});
   scanner.feed("second: b\nfirst: a\n");
   scanner.finish();
   CHECK(scanner.fatal_line(1) == "first: a");
   CHECK(scanner.fatal_line(2) == "second: b");
+}
+
+TEST_CASE("signatures: the evidence of a long line holds the signature") {
+  SignatureScanner scanner({"read-only file system"}, {});
+  scanner.feed(std::string(30000, 'x') + ": Read-only file system\n");
+  REQUIRE(scanner.denial_line());
+  CHECK_THAT(*scanner.denial_line(), ContainsSubstring("Read-only file system"));
+  CHECK(scanner.denial_line()->size() <= 2000);
 }

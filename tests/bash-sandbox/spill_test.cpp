@@ -38,8 +38,7 @@ class SoftLimit {
 
 struct Rig {
   ~Rig() {
-    if (!first.empty())
-      std::filesystem::remove_all(std::filesystem::path(first).parent_path());
+    if (!first.empty()) std::filesystem::remove_all(std::filesystem::path(first).parent_path());
   }
   std::unique_ptr<Spill> open(std::string_view stream, std::uint64_t cap = 1 << 30) {
     auto spill = std::make_unique<Spill>(loop, directory, stream, cap, [this] { ++drained; });
@@ -83,23 +82,31 @@ TEST_CASE("spill: a file name tells the process and the stream and cannot be gue
     return std::filesystem::path(*spill.path()).filename().string();
   };
   std::string pid = std::to_string(getpid());
-  CHECK(std::regex_match(name(*one),
-                         std::regex("stockade-subprocess-" + pid + "-1-[0-9a-f]{12}-stdout\\.log")));
-  CHECK(std::regex_match(name(*two),
-                         std::regex("stockade-subprocess-" + pid + "-2-[0-9a-f]{12}-stderr\\.log")));
+  CHECK(std::regex_match(
+      name(*one), std::regex("stockade-subprocess-" + pid + "-1-[0-9a-f]{12}-stdout\\.log")));
+  CHECK(std::regex_match(
+      name(*two), std::regex("stockade-subprocess-" + pid + "-2-[0-9a-f]{12}-stderr\\.log")));
   CHECK(name(*one).substr(0, 40) != name(*two).substr(0, 40));
   CHECK(std::filesystem::path(*one->path()).parent_path() ==
         std::filesystem::path(*two->path()).parent_path());
 }
 
-TEST_CASE("spill: nothing is made before the first stream needs it") {
+TEST_CASE("spill: a directory that was put in place of the private one gets nothing") {
   SpillDirectory directory;
   std::string error;
-  auto path = directory.next_file("stdout", error);
-  REQUIRE(path);
+  std::string path;
+  Fd first = directory.create_file("stdout", path, error);
+  REQUIRE(first);
   CHECK(error.empty());
-  CHECK_FALSE(stockade::test::exists(*path));
-  std::filesystem::remove_all(std::filesystem::path(*path).parent_path());
+  auto own = std::filesystem::path(path).parent_path();
+  auto moved = own.string() + "-moved";
+  stockade::test::Scratch outside("/var/tmp");
+  std::filesystem::rename(own, moved);
+  std::filesystem::create_directory_symlink(outside.path(), own);
+  Fd second = directory.create_file("stdout", path, error);
+  CHECK(std::filesystem::is_empty(outside.path()));
+  std::filesystem::remove(own);
+  std::filesystem::remove_all(moved);
 }
 
 TEST_CASE("spill: what is written arrives in order and the end of it is told") {

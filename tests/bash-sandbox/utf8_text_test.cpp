@@ -21,17 +21,25 @@ TEST_CASE("utf8_text: each invalid sequence becomes one replacement") {
     std::string text;
   };
   for (const auto& row : {
-           Row{"a\xff" "b", "a" REPLACEMENT "b"},
+           Row{"a\xff"
+               "b",
+               "a" REPLACEMENT "b"},
            Row{std::string("a\377\0b", 4), std::string("a" REPLACEMENT "\0b", 6)},
            Row{"\xff\xff", REPLACEMENT REPLACEMENT},
            Row{"\x80", REPLACEMENT},
            Row{"\xc3", REPLACEMENT},
            Row{"\xf0\x9f\x98", REPLACEMENT},
-           Row{"\xf0" "ab", REPLACEMENT "ab"},
-           Row{"\xc3" "a\xc3\xa9", REPLACEMENT "a\xc3\xa9"},
+           Row{"\xf0"
+               "ab",
+               REPLACEMENT "ab"},
+           Row{"\xc3"
+               "a\xc3\xa9",
+               REPLACEMENT "a\xc3\xa9"},
            Row{"\xed\xa0\x80", REPLACEMENT},
            Row{"\xc0\xaf", REPLACEMENT},
-           Row{"\xf4\x90\x80\x80" "z", REPLACEMENT "z"},
+           Row{"\xf4\x90\x80\x80"
+               "z",
+               REPLACEMENT "z"},
        }) {
     CHECK(valid_utf8(row.bytes) == row.text);
   }

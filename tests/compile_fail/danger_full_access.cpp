@@ -2,4 +2,6 @@
 // Compiled with MODE as each of several modes; see tests/sandbox/CMakeLists.txt.
 #include "sandbox/policy.hpp"
 
-stockade::SandboxPolicy policy() { return stockade::SandboxPolicy{MODE, "/ws"}; }
+stockade::SandboxPolicy policy() {
+  return stockade::SandboxPolicy{MODE, "/ws"};
+}

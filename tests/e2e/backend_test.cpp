@@ -67,8 +67,9 @@ BACKEND_TEST("a write to a system directory is denied") {
 
 BACKEND_TEST("links out of the workspace lead nowhere") {
   std::string file = world.outside_file("f", "untouched");
-  auto result = world.json("workspace-write", "ln -s " + file + " s; echo x >> s; ln " + file +
-                                                  " h; echo x >> h; mv " + file + " stolen; exit 1");
+  auto result =
+      world.json("workspace-write", "ln -s " + file + " s; echo x >> s; ln " + file +
+                                        " h; echo x >> h; mv " + file + " stolen; exit 1");
   CHECK(result["outcome"] == "denied");
   CHECK(read_file(file) == "untouched");
 }
@@ -80,7 +81,8 @@ BACKEND_TEST("what is full lets no metadata be changed and what lets it is parti
   bool changed = permissions(file) == 0777;
   if (world.backend == "bwrap") CHECK_FALSE(changed);
   if (changed) CHECK(result["sandbox"]["enforcement"] == "partial");
-  CHECK((result["sandbox"]["enforcement"] == "full" || result["sandbox"]["enforcement"] == "partial"));
+  CHECK((result["sandbox"]["enforcement"] == "full" ||
+         result["sandbox"]["enforcement"] == "partial"));
   auto control = world.json("danger-full-access", "chmod 770 " + file);
   CHECK(permissions(file) == 0770);
 }
@@ -97,7 +99,8 @@ BACKEND_TEST("the exit code of the command is the exit code") {
 }
 
 BACKEND_TEST("words alone are neither a denial nor a failed runner") {
-  auto result = world.json("read-only", "echo 'Permission denied; Read-only file system' >&2; exit 0");
+  auto result =
+      world.json("read-only", "echo 'Permission denied; Read-only file system' >&2; exit 0");
   CHECK(result["outcome"] == "ok");
   for (const char* line : {"bwrap: Can'\\''t mount proc on /newroot/proc: Operation not permitted",
                            "landlock-run: cannot restrict", "stockade-launch: refused"})
@@ -109,10 +112,11 @@ BACKEND_TEST("words alone are neither a denial nor a failed runner") {
 }
 
 BACKEND_TEST("the status channel cannot be reached by the command") {
-  auto result = world.json("read-only",
-                           "for fd in $(seq 3 255); do echo '{\"status\":\"refused\"}' >&$fd; done 2>/dev/null; "
-                           "for p in $PPID 1; do for f in /proc/$p/fd/*; do "
-                           "echo '{\"status\":\"refused\"}' > $f; done 2>/dev/null; done; exit 125");
+  auto result = world.json(
+      "read-only",
+      "for fd in $(seq 3 255); do echo '{\"status\":\"refused\"}' >&$fd; done 2>/dev/null; "
+      "for p in $PPID 1; do for f in /proc/$p/fd/*; do "
+      "echo '{\"status\":\"refused\"}' > $f; done 2>/dev/null; done; exit 125");
   CHECK(result["outcome"] == "failed");
   CHECK(result["exitCode"] == 125);
 }
@@ -141,7 +145,8 @@ BACKEND_TEST("a command that ignores TERM is killed after the grace") {
 }
 
 BACKEND_TEST("death by a signal is reported and never ok") {
-  auto result = world.json("read-only", "echo 'Read-only file system: Permission denied' >&2; kill -9 $$");
+  auto result =
+      world.json("read-only", "echo 'Read-only file system: Permission denied' >&2; kill -9 $$");
   CHECK(result["outcome"] != "ok");
   CHECK(result["timedOut"] == false);
   // bwrap turns the signal of what it ran into an exit code, and no more evidence is left.
@@ -159,9 +164,10 @@ BACKEND_TEST("an inherited descriptor does not reach the command") {
     ProgramOptions options;
     if (geteuid() == 0) options.uid = world.uid;
     options.cwd = world.workspace();
-    return run_program({"bash", "-c", script, "bash", world.prefix + "/bin/stockade", "exec", "--mode", mode,
-                        "--backend", world.backend, "--", "echo pwned >&9; ls /proc/self/fd; true"},
-                       options);
+    return run_program(
+        {"bash", "-c", script, "bash", world.prefix + "/bin/stockade", "exec", "--mode", mode,
+         "--backend", world.backend, "--", "echo pwned >&9; ls /proc/self/fd; true"},
+        options);
   };
   for (const char* mode : {"read-only", "workspace-write", "danger-full-access"}) {
     auto result = run(mode);
@@ -173,14 +179,16 @@ BACKEND_TEST("an inherited descriptor does not reach the command") {
 
 BACKEND_TEST("the usual devices and descriptors work") {
   for (const char* mode : {"read-only", "workspace-write"}) {
-    auto result = world.json(mode,
-                             "set -e; echo e >/dev/stderr; echo o >/dev/stdout; : >/dev/null; cat /dev/stdin; "
-                             "diff <(echo a) <(echo a); echo x | tee /dev/stderr; head -c1 /dev/urandom | wc -c");
+    auto result = world.json(
+        mode,
+        "set -e; echo e >/dev/stderr; echo o >/dev/stdout; : >/dev/null; cat /dev/stdin; "
+        "diff <(echo a) <(echo a); echo x | tee /dev/stderr; head -c1 /dev/urandom | wc -c");
     CHECK(result["outcome"] == "ok");
     CHECK(result["stdout"]["text"] == "o\nx\n1\n");
     CHECK(result["stderr"]["text"] == "e\nx\n");
   }
-  CHECK(world.json("workspace-write", "cat <<<h; t=$(mktemp) && echo y > $t && cat $t")["stdout"]["text"] == "h\ny\n");
+  CHECK(world.json("workspace-write",
+                   "cat <<<h; t=$(mktemp) && echo y > $t && cat $t")["stdout"]["text"] == "h\ny\n");
 }
 
 BACKEND_TEST("the host's secrets and hooks do not reach the command") {

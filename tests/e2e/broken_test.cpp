@@ -14,9 +14,10 @@ namespace {
 // A copy of the installation that a test may break.
 class Copy {
  public:
-  Copy() : scratch_("/var/tmp") {
-    std::filesystem::copy(installation(), prefix(), std::filesystem::copy_options::recursive |
-                                                        std::filesystem::copy_options::copy_symlinks);
+  explicit Copy(const std::string& parent = "/var/tmp") : scratch_(parent) {
+    std::filesystem::copy(
+        installation(), prefix(),
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
   }
   std::string prefix() const { return scratch_ / "prefix"; }
   std::string plugin(const std::string& name) const {
@@ -38,16 +39,23 @@ void not_run(const World& world, const nlohmann::json& result, const std::string
   CHECK_FALSE(exists(world.workspace() + "/ran"));
 }
 
-std::string message(const nlohmann::json& result) { return result["error"]["message"]; }
+std::string message(const nlohmann::json& result) {
+  return result["error"]["message"];
+}
 
 // Runs in a private mount namespace where /usr/bin/bwrap is an empty file.
 ProgramResult without_bwrap(const World& world, std::vector<std::string> arguments) {
   std::string empty = world.outside_file("empty", "");
-  std::vector<std::string> argv{
-      "unshare", "--mount", "bash", "-c",
-      "mount --bind \"$0\" \"$(readlink -f /usr/bin/bwrap)\" && exec setpriv --reuid \"$1\" --regid \"$1\" "
-      "--clear-groups \"${@:2}\"",
-      empty, std::to_string(world.uid), world.prefix + "/bin/stockade"};
+  std::vector<std::string> argv{"unshare",
+                                "--mount",
+                                "bash",
+                                "-c",
+                                "mount --bind \"$0\" \"$(readlink -f /usr/bin/bwrap)\" && exec "
+                                "setpriv --reuid \"$1\" --regid \"$1\" "
+                                "--clear-groups \"${@:2}\"",
+                                empty,
+                                std::to_string(world.uid),
+                                world.prefix + "/bin/stockade"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   ProgramOptions options;
   options.cwd = world.workspace();
@@ -56,7 +64,8 @@ ProgramResult without_bwrap(const World& world, std::vector<std::string> argumen
 
 std::string custom_runner(const std::string& runner) {
   return R"({"plugins": [{"plugin": "sandbox"}, {"plugin": "sandbox-local", "config":
-    {"runnerCommand": [")" + runner + R"("], "runnerFailureSignatures": ["fake-runner: "]}},
+    {"runnerCommand": [")" +
+         runner + R"("], "runnerFailureSignatures": ["fake-runner: "]}},
     {"plugin": "bash-sandbox"}]})";
 }
 
@@ -88,7 +97,8 @@ TEST_CASE("broken: a runner that is missing or cannot be executed never runs the
     chmod(orphan.c_str(), 0755);
     not_run(world, run(orphan), "SANDBOX_UNAVAILABLE");
 
-    std::string broken = world.outside_file("broken", "#!/bin/sh\necho 'fake-runner: cannot open: Permission denied' >&2; exit 125\n");
+    std::string broken = world.outside_file(
+        "broken", "#!/bin/sh\necho 'fake-runner: cannot open: Permission denied' >&2; exit 125\n");
     chmod(broken.c_str(), 0755);
     auto failed = run(broken);
     not_run(world, failed, "SANDBOX_UNAVAILABLE");
@@ -103,7 +113,8 @@ TEST_CASE("broken: a missing bwrap is named and the chain goes on to landlock") 
   }
   for (uid_t uid : users()) {
     World world("bwrap", uid);
-    auto alone = without_bwrap(world, {"exec", "--json", "--backend", "bwrap", "--", "touch ran; false"});
+    auto alone =
+        without_bwrap(world, {"exec", "--json", "--backend", "bwrap", "--", "touch ran; false"});
     INFO(alone.out << alone.err);
     auto result = nlohmann::json::parse(alone.out);
     result["status"] = alone.status;
@@ -146,11 +157,53 @@ BACKEND_TEST("a launcher that is missing or broken never runs the command") {
   auto refused = mutable_world.json("read-only", "touch ran; false");
   not_run(mutable_world, refused, "SANDBOX_UNAVAILABLE");
   write_file(copy.launcher(), "#!/bin/sh\nexit 0\n", 0755);
-  not_run(mutable_world, mutable_world.json("read-only", "touch ran; false"), "SANDBOX_UNAVAILABLE");
+  not_run(mutable_world, mutable_world.json("read-only", "touch ran; false"),
+          "SANDBOX_UNAVAILABLE");
   write_file(copy.launcher(), "#!/bin/sh\nexit 1\n", 0755);
-  not_run(mutable_world, mutable_world.json("read-only", "touch ran; false"), "SANDBOX_UNAVAILABLE");
+  not_run(mutable_world, mutable_world.json("read-only", "touch ran; false"),
+          "SANDBOX_UNAVAILABLE");
   unlink(copy.launcher().c_str());
-  not_run(mutable_world, mutable_world.json("read-only", "touch ran; false"), "SANDBOX_UNAVAILABLE");
+  not_run(mutable_world, mutable_world.json("read-only", "touch ran; false"),
+          "SANDBOX_UNAVAILABLE");
+}
+
+TEST_CASE("bwrap: an installation below tmp works though the sandbox has a private tmp") {
+  Copy copy("/tmp");
+  for_each_user("bwrap", [&](const World& world) {
+    World moved(world.backend, world.uid);
+    moved.prefix = copy.prefix();
+    CHECK(moved.json("workspace-write", "echo x > f")["outcome"] == "ok");
+    std::string before = read_file(copy.launcher());
+    CHECK(moved.json("workspace-write", "echo x >> " + copy.launcher())["outcome"] != "ok");
+    CHECK(read_file(copy.launcher()) == before);
+    auto chain = nlohmann::json::parse(moved.exec({"--json"}, "true").out);
+    CHECK(chain["sandbox"]["backend"] == "bwrap");
+  });
+}
+
+TEST_CASE(
+    "landlock: an installation below the temporary area is refused and not left to be replaced") {
+  Copy copy("/tmp");
+  for_each_user("landlock", [&](const World& world) {
+    World moved(world.backend, world.uid);
+    moved.prefix = copy.prefix();
+    not_run(moved, moved.json("workspace-write", "touch ran"), "SANDBOX_UNAVAILABLE");
+    CHECK(moved.json("read-only", "true")["outcome"] == "ok");
+  });
+}
+
+TEST_CASE("broken: a custom runner inside the workspace is refused") {
+  for_each_user("custom", [&](const World& world) {
+    std::string runner = world.workspace() + "/runner";
+    write_file(runner, "#!/bin/sh\nexec bwrap \"$@\"\n", 0755);
+    std::string config = world.outside_file("config.json", custom_runner(runner));
+    auto program =
+        world.exec({"--json", "--config", config, "--mode", "workspace-write"}, "touch ran");
+    auto result = nlohmann::json::parse(program.out);
+    result["status"] = program.status;
+    not_run(world, result, "WORKSPACE_REFUSED");
+    CHECK_THAT(message(result), ContainsSubstring(runner));
+  });
 }
 
 TEST_CASE("broken: a plugin file that is missing or damaged is named") {
@@ -205,8 +258,8 @@ TEST_CASE("broken: a config error names the key and the nearest right one") {
              ContainsSubstring("did you mean \"sandbox-local\""));
   CHECK_THAT(message(run(R"({"plugin": []})")), ContainsSubstring("did you mean \"plugins\""));
   for (const char* timeout : {"0", "-1", "1.5", "\"1000\"", "1e12", "null", "99999999999999999999"})
-    CHECK(run(entry("bash-sandbox", std::string(R"({"timeoutMs": )") + timeout + "}"))["error"]["code"] ==
-          "CONFIG_INVALID");
+    CHECK(run(entry("bash-sandbox", std::string(R"({"timeoutMs": )") + timeout +
+                                        "}"))["error"]["code"] == "CONFIG_INVALID");
   CHECK_THAT(message(run("")), ContainsSubstring(config) && ContainsSubstring("is empty"));
   CHECK_THAT(message(run("null")), ContainsSubstring("expected an object"));
   CHECK_THAT(message(run("{\"plugins\": [}")), ContainsSubstring("line 1, column 14"));
@@ -226,17 +279,21 @@ TEST_CASE("broken: a composition without a sandbox does not run unconfined") {
   auto result = nlohmann::json::parse(program.out);
   result["status"] = program.status;
   not_run(world, result, "SERVICE_UNAVAILABLE");
-  CHECK_THAT(message(result), ContainsSubstring("the entry \"bash-sandbox\" waits for \"sandbox/1\""));
+  CHECK_THAT(message(result),
+             ContainsSubstring("the entry \"bash-sandbox\" waits for \"sandbox/1\""));
 }
 
 TEST_CASE("broken: the environment cannot weaken or redirect the sandbox") {
   World world("bwrap", users().back());
   std::string fake = world.workspace() + "/bwrap";
   write_file(fake, "#!/bin/sh\ntouch " + world.workspace() + "/ran\n", 0755);
-  write_file(world.workspace() + "/stockade-launch", "#!/bin/sh\ntouch " + world.workspace() + "/ran\n", 0755);
+  write_file(world.workspace() + "/stockade-launch",
+             "#!/bin/sh\ntouch " + world.workspace() + "/ran\n", 0755);
   ProgramOptions options;
-  options.environment = {{"PATH", world.workspace() + ":/usr/bin:/bin"}, {"SANDBOX", "1"},
-                         {"STOCKADE_MODE", "danger-full-access"}, {"STOCKADE_BACKEND", "none"}};
+  options.environment = {{"PATH", world.workspace() + ":/usr/bin:/bin"},
+                         {"SANDBOX", "1"},
+                         {"STOCKADE_MODE", "danger-full-access"},
+                         {"STOCKADE_BACKEND", "none"}};
   auto program = world.stockade({"exec", "--json", "--", "touch f"}, options);
   CHECK(nlohmann::json::parse(program.out)["outcome"] == "denied");
   CHECK_FALSE(exists(world.workspace() + "/ran"));

@@ -74,7 +74,8 @@ TEST_CASE("exec: a signal to the host ends the command and leaves nothing") {
 TEST_CASE("exec: the death of the host ends the command") {
   World world("bwrap", users().back());
   std::string mark = "63." + std::to_string(getpid());
-  std::string script = "\"$@\" & pid=$!; sleep 0.5; kill -KILL $pid; wait $pid; sleep 0.2; echo done";
+  std::string script =
+      "\"$@\" & pid=$!; sleep 0.5; kill -KILL $pid; wait $pid; sleep 0.2; echo done";
   ProgramOptions options;
   if (geteuid() == 0) options.uid = world.uid;
   options.cwd = world.workspace();
@@ -94,7 +95,8 @@ TEST_CASE("exec: a reader that goes away ends the command") {
   options.cwd = world.workspace();
   options.timeout_ms = 10000;
   auto result = run_program(
-      {"bash", "-c", world.prefix + "/bin/stockade exec -- yes | head -n 1; echo ${PIPESTATUS[0]}"}, options);
+      {"bash", "-c", world.prefix + "/bin/stockade exec -- yes | head -n 1; echo ${PIPESTATUS[0]}"},
+      options);
   CHECK_FALSE(result.timed_out);
   CHECK(result.out == "y\n141\n");
 }
@@ -131,4 +133,79 @@ TEST_CASE("exec: a denial far before the end of the output still counts") {
     unlink(path.c_str());
     rmdir(path.substr(0, path.rfind('/')).c_str());
   });
+}
+
+BACKEND_TEST("a TERM trap of the command runs to its end before the kill") {
+  auto result = world.json("workspace-write",
+                           "trap 'sleep 0.3; echo cleaned > trap; exit 7' TERM; echo ready; "
+                           "while :; do sleep 0.02; done",
+                           {"--timeout-ms", "400"});
+  CHECK(result["outcome"] == "timed-out");
+  CHECK(result["exitCode"] == 7);
+  CHECK(read_file(world.workspace() + "/trap") == "cleaned\n");
+}
+
+namespace {
+
+ProgramResult run_script(const World& world, const std::string& script, int timeout_ms = 20000) {
+  ProgramOptions options;
+  if (geteuid() == 0) options.uid = world.uid;
+  options.cwd = world.workspace();
+  options.timeout_ms = timeout_ms;
+  return run_program(
+      {"bash", "-c", "S=$1 B=$2; " + script, "bash", world.prefix + "/bin/stockade", world.backend},
+      options);
+}
+
+}  // namespace
+
+BACKEND_TEST("a reader that stalls longer than the drain limit gets every byte") {
+  auto result = run_script(
+      world, "$S exec --backend $B -- 'head -c 3000000 /dev/zero' | { sleep 1; wc -c; }");
+  CHECK(result.out == "3000000\n");
+}
+
+BACKEND_TEST("closed standard descriptors and an ignored SIGCHLD do no harm") {
+  for (const char* closed : {"<&-", "2>&-", "<&- 2>&-"}) {
+    auto result = run_script(world, std::string("$S exec --backend $B -- 'echo hi' ") + closed);
+    INFO(closed);
+    CHECK(result.status == 0);
+    CHECK(result.out == "hi\n");
+  }
+  CHECK(run_script(world, "$S exec --backend $B -- 'exit 3' >&- <&- 2>&-").status == 3);
+  auto result = run_script(world, "trap '' CHLD; $S exec --backend $B -- 'echo hi; exit 4'");
+  CHECK(result.status == 4);
+  CHECK(result.out == "hi\n");
+}
+
+TEST_CASE("exec: a host that is told to stop does not wait for a stalled reader") {
+  World world("landlock", users().back());
+  for (const char* command : {"exec --", "exec --json --"}) {
+    // Nobody reads the pipe; the host gets TERM after a second and must be gone by itself.
+    auto result = run_script(
+        world, std::string("mkfifo p; sleep 8 < p & exec 7> p; head -c 65536 /dev/zero >&7; $S ") +
+                   command +
+                   " 'yes | head -c 3000000' >&7 & pid=$!; sleep 1.5; kill -TERM $pid; "
+                   "for i in $(seq 40); do kill -0 $pid 2>/dev/null || { echo gone; break; }; "
+                   "sleep 0.1; done; kill %1; rm p");
+    CHECK_THAT(result.out, ContainsSubstring("gone"));
+  }
+}
+
+TEST_CASE("exec: what cannot be written is no success") {
+  World world("landlock", users().back());
+  CHECK(run_script(world, "$S exec --json -- true > /dev/full").status == 125);
+}
+
+TEST_CASE("exec: a command that uses up its user's processes does not end the host") {
+  World world("bwrap", 1000);
+  if (geteuid() != 0) {
+    SUCCEED("needs a user whose limit can be set low");
+    return;
+  }
+  auto result = run_script(world,
+                           "prlimit --nproc=40 $S exec --json --backend $B -- "
+                           "'i=0; while [ $i -lt 45 ]; do sleep 1 & i=$((i+1)); done 2>/dev/null; "
+                           "printf %0200000d 1; exit 0' | wc -l");
+  CHECK(result.out == "1\n");
 }

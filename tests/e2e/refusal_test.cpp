@@ -21,8 +21,8 @@ void refused(const World& world, const nlohmann::json& result, const std::string
 }
 
 nlohmann::json in_workspace(const World& world, const std::string& root) {
-  auto program = world.exec({"--json", "--mode", "workspace-write", "--backend", world.backend, "--workspace",
-                             root, "--cwd", world.workspace()},
+  auto program = world.exec({"--json", "--mode", "workspace-write", "--backend", world.backend,
+                             "--workspace", root, "--cwd", world.workspace()},
                             "touch " + world.workspace() + "/ran");
   auto json = nlohmann::json::parse(program.out);
   json["status"] = program.status;
@@ -38,8 +38,10 @@ BACKEND_TEST("a root that would undo the sandbox is no workspace") {
   refused(world, in_workspace(world, missing), "WORKSPACE_REFUSED", missing);
   std::string file = world.outside_file("file", "");
   refused(world, in_workspace(world, file), "WORKSPACE_REFUSED", file);
-  refused(world, in_workspace(world, world.prefix), "WORKSPACE_REFUSED", "stockade-launch");
-  refused(world, in_workspace(world, "/var/tmp"), "WORKSPACE_REFUSED", "stockade-launch");
+  for (const char* own : {"", "/bin", "/lib", "/lib/stockade", "/lib/stockade/plugins"})
+    refused(world, in_workspace(world, world.prefix + own), "WORKSPACE_REFUSED", "stockade");
+  refused(world, in_workspace(world, "/var/tmp"), "WORKSPACE_REFUSED", "stockade");
+  refused(world, in_workspace(world, "/usr/bin"), "WORKSPACE_REFUSED", "bwrap");
 }
 
 BACKEND_TEST("a root through a symbolic link means the directory it leads to") {
@@ -66,14 +68,15 @@ TEST_CASE("bwrap: a working directory below its private tmp is refused and not r
     Scratch hidden("/tmp", 0777);
     auto result = world.json("workspace-write", "pwd", {"--cwd", hidden.path()});
     refused(world, result, "WORKDIR_REFUSED", hidden.path());
-    CHECK(world.json("read-only", "pwd", {"--cwd", hidden.path()})["stdout"]["text"] == hidden.path() + "\n");
+    CHECK(world.json("read-only", "pwd", {"--cwd", hidden.path()})["stdout"]["text"] ==
+          hidden.path() + "\n");
   });
 }
 
 BACKEND_TEST("a workspace below tmp works") {
   Scratch below("/tmp", 0777);
-  auto program = world.exec({"--json", "--mode", "workspace-write", "--backend", world.backend, "--workspace",
-                             below.path()},
+  auto program = world.exec({"--json", "--mode", "workspace-write", "--backend", world.backend,
+                             "--workspace", below.path()},
                             "pwd; echo x > f; chmod 666 f");
   auto result = nlohmann::json::parse(program.out);
   CHECK(result["outcome"] == "ok");
@@ -82,13 +85,14 @@ BACKEND_TEST("a workspace below tmp works") {
 }
 
 BACKEND_TEST("awkward workspaces work") {
-  for (const std::string name : {"sp ace", "nl\nx", "\xC3\xBCn\xC3\xAF", "quo\"te'", "-dash", "tab\t", "\xff",
-                                 "a:b", "$(touch p)", "back\\slash"}) {
+  for (const std::string name : {"sp ace", "nl\nx", "\xC3\xBCn\xC3\xAF", "quo\"te'", "-dash",
+                                 "tab\t", "\xff", "a:b", "$(touch p)", "back\\slash"}) {
     std::string root = world.workspace() + "/" + name;
     REQUIRE(mkdir(root.c_str(), 0777) == 0);
     chmod(root.c_str(), 0777);
-    auto program = world.exec({"--mode", "workspace-write", "--backend", world.backend, "--workspace", root},
-                              "touch \"$PWD/t\" && pwd");
+    auto program =
+        world.exec({"--mode", "workspace-write", "--backend", world.backend, "--workspace", root},
+                   "touch \"$PWD/t\" && pwd");
     INFO(name << ": " << program.err);
     CHECK(program.status == 0);
     CHECK(program.out == root + "\n");
@@ -100,7 +104,9 @@ BACKEND_TEST("awkward workspaces work") {
 BACKEND_TEST("a command that cannot be passed on is an error of its own") {
   auto line = [&](const std::string& command) {
     ProgramOptions options;
-    options.input = nlohmann::json{{"id", 1}, {"tool", "bash"}, {"arguments", {{"command", command}}}}.dump() + "\n";
+    options.input =
+        nlohmann::json{{"id", 1}, {"tool", "bash"}, {"arguments", {{"command", command}}}}.dump() +
+        "\n";
     auto program = world.stockade({"run", "--backend", world.backend, "-"}, options);
     return nlohmann::json::parse(program.out);
   };

@@ -18,14 +18,17 @@ std::vector<nlohmann::json> lines(const std::string& text) {
 }
 
 std::string call(const std::string& id, const std::string& command) {
-  return nlohmann::json{{"id", id}, {"tool", "bash"}, {"arguments", {{"command", command}}}}.dump() + "\n";
+  return nlohmann::json{{"id", id}, {"tool", "bash"}, {"arguments", {{"command", command}}}}
+             .dump() +
+         "\n";
 }
 
 }  // namespace
 
 BACKEND_TEST("a script gives one result a line in its order") {
   ProgramOptions options;
-  options.input = call("a", "echo hello") + call("b", "echo x > f") + call("c", "echo out; echo err >&2; exit 3");
+  options.input = call("a", "echo hello") + call("b", "echo x > f") +
+                  call("c", "echo out; echo err >&2; exit 3");
   auto program = world.stockade({"run", "--backend", world.backend, "-"}, options);
   CHECK(program.status == 0);
   auto results = lines(program.out);
@@ -36,8 +39,9 @@ BACKEND_TEST("a script gives one result a line in its order") {
   CHECK(results[0]["structuredContent"]["outcome"] == "ok");
   CHECK(results[0]["isError"] == false);
   CHECK(results[1]["id"] == "b");
-  CHECK_THAT(results[1]["content"][0]["text"].get<std::string>(),
-             ContainsSubstring("[sandbox: file access denied under read-only mode]\n[exit code: 1]"));
+  CHECK_THAT(
+      results[1]["content"][0]["text"].get<std::string>(),
+      ContainsSubstring("[sandbox: file access denied under read-only mode]\n[exit code: 1]"));
   CHECK(results[1]["structuredContent"]["outcome"] == "denied");
   CHECK(results[2]["content"][0]["text"] == "out\n[stderr]\nerr\n[exit code: 3]");
 }
@@ -46,10 +50,13 @@ TEST_CASE("run: a bad line gets an error result that names it and the rest still
   World world("landlock", users().back());
   ProgramOptions options;
   options.input = "{not json\n" + call("ok1", "echo 1") +
-                  R"({"id": 7, "tool": "bash", "argumnets": {}})" "\n"
-                  R"({"id": 8, "tool": "bsh", "arguments": {"command": "touch ran"}})" "\n"
+                  R"({"id": 7, "tool": "bash", "argumnets": {}})"
                   "\n"
-                  R"({"id": 9, "tool": "bash", "arguments": {"comand": "touch ran"}})" "\n"
+                  R"({"id": 8, "tool": "bsh", "arguments": {"command": "touch ran"}})"
+                  "\n"
+                  "\n"
+                  R"({"id": 9, "tool": "bash", "arguments": {"comand": "touch ran"}})"
+                  "\n"
                   "[1]\n" +
                   call("ok2", "echo 2");
   options.input.pop_back();  // the last line needs no newline
@@ -64,9 +71,11 @@ TEST_CASE("run: a bad line gets an error result that names it and the rest still
   CHECK_THAT(text(0), ContainsSubstring("line 1: ") && ContainsSubstring("column"));
   CHECK(text(1) == "1\n");
   CHECK(results[2]["id"] == 7);
-  CHECK_THAT(text(2), ContainsSubstring("line 3: ") && ContainsSubstring("did you mean \"arguments\""));
+  CHECK_THAT(text(2),
+             ContainsSubstring("line 3: ") && ContainsSubstring("did you mean \"arguments\""));
   CHECK(results[3]["id"] == 8);
-  CHECK_THAT(text(3), ContainsSubstring("no tool \"bsh\"") && ContainsSubstring("did you mean \"bash\""));
+  CHECK_THAT(text(3),
+             ContainsSubstring("no tool \"bsh\"") && ContainsSubstring("did you mean \"bash\""));
   CHECK(results[4]["id"] == 9);
   CHECK_THAT(text(4), ContainsSubstring("did you mean \"command\""));
   CHECK_THAT(text(5), ContainsSubstring("line 7: ") && ContainsSubstring("expected an object"));
@@ -103,9 +112,28 @@ TEST_CASE("plugins: the tree shows states and services and what waits for what")
   CHECK_THAT(program.out, ContainsSubstring("root  active\n"));
   CHECK_THAT(program.out, ContainsSubstring("  sandbox-local  active  provides sandbox/1\n"));
   CHECK_THAT(program.out,
-             ContainsSubstring("  bash-sandbox  active  provides shell/1  needs sandboxPolicy/1, sandbox/1\n"));
+             ContainsSubstring(
+                 "  bash-sandbox  active  provides shell/1  needs sandboxPolicy/1, sandbox/1\n"));
   std::string config = world.workspace() + "/config.json";
-  write_file(config, R"({"plugins": [{"plugin": "sandbox"}, {"id": "shell", "plugin": "bash-sandbox"}]})");
+  write_file(config,
+             R"({"plugins": [{"plugin": "sandbox"}, {"id": "shell", "plugin": "bash-sandbox"}]})");
   auto waiting = world.stockade({"plugins", "--config", config});
-  CHECK_THAT(waiting.out, ContainsSubstring("  shell  pending") && ContainsSubstring("waits for sandbox/1"));
+  CHECK_THAT(waiting.out,
+             ContainsSubstring("  shell  pending") && ContainsSubstring("waits for sandbox/1"));
+}
+
+TEST_CASE("run: a signal ends a host that waits for the next line") {
+  World world("landlock", users().back());
+  ProgramOptions options;
+  if (geteuid() == 0) options.uid = world.uid;
+  options.cwd = world.workspace();
+  options.timeout_ms = 10000;
+  auto program =
+      run_program({"bash", "-c",
+                   "sleep 8 | \"$1\" run - & sleep 1; kill -TERM $(pgrep -f \"^$1 run\"); "
+                   "wait $!; echo status=$?; kill %1 2>/dev/null; true",
+                   "bash", world.prefix + "/bin/stockade"},
+                  options);
+  CHECK_FALSE(program.timed_out);
+  CHECK(program.out == "status=143\n");
 }

@@ -14,7 +14,8 @@ constexpr uid_t kUnprivileged = 1000;
 
 std::string installation() {
   std::string prefix = read_file(STOCKADE_PREFIX_FILE);
-  if (prefix.empty()) throw std::runtime_error("there is no installation; run the tests through ctest");
+  if (prefix.empty())
+    throw std::runtime_error("there is no installation; run the tests through ctest");
   prefix.pop_back();
   return prefix;
 }
@@ -36,11 +37,13 @@ World::World(std::string backend_name, uid_t user)
 std::string World::outside_file(const std::string& name, const std::string& content) const {
   std::string path = outside() + "/" + name;
   write_file(path, content);
-  if (geteuid() == 0 && chown(path.c_str(), uid, uid) != 0) throw std::runtime_error("chown " + path);
+  if (geteuid() == 0 && chown(path.c_str(), uid, uid) != 0)
+    throw std::runtime_error("chown " + path);
   return path;
 }
 
-ProgramResult World::stockade(const std::vector<std::string>& arguments, ProgramOptions options) const {
+ProgramResult World::stockade(const std::vector<std::string>& arguments,
+                              ProgramOptions options) const {
   std::vector<std::string> argv{prefix + "/bin/stockade"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   if (geteuid() == 0) options.uid = uid;
@@ -48,7 +51,8 @@ ProgramResult World::stockade(const std::vector<std::string>& arguments, Program
   return run_program(argv, options);
 }
 
-ProgramResult World::exec(const std::vector<std::string>& options, const std::string& command) const {
+ProgramResult World::exec(const std::vector<std::string>& options,
+                          const std::string& command) const {
   std::vector<std::string> arguments{"exec"};
   arguments.insert(arguments.end(), options.begin(), options.end());
   arguments.insert(arguments.end(), {"--", command});
@@ -57,7 +61,8 @@ ProgramResult World::exec(const std::vector<std::string>& options, const std::st
 
 nlohmann::json World::json(const std::string& mode, const std::string& command,
                            std::vector<std::string> options) const {
-  options.insert(options.begin(), {"--json", "--mode", mode, "--backend", backend, "--workspace", workspace()});
+  options.insert(options.begin(),
+                 {"--json", "--mode", mode, "--backend", backend, "--workspace", workspace()});
   ProgramResult result = exec(options, command);
   INFO("stderr: " << result.err << "\nstdout: " << result.out);
   REQUIRE_FALSE(result.timed_out);

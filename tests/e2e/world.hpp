@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What every end-to-end test works in: the installed executable, a user, a workspace and a directory
-// outside it that the same user owns. So whatever is denied is denied by the sandbox: the control
-// under danger-full-access succeeds.
+// What every end-to-end test works in: the installed executable, a user, a workspace and a
+// directory outside it that the same user owns. So whatever is denied is denied by the sandbox: the
+// control under danger-full-access succeeds.
 #pragma once
 
 #include <sys/types.h>
@@ -39,7 +39,8 @@ class World {
   // The same with --mode, --backend, --workspace and --json; checks that exactly one object came.
   nlohmann::json json(const std::string& mode, const std::string& command,
                       std::vector<std::string> options = {}) const;
-  ProgramResult stockade(const std::vector<std::string>& arguments, ProgramOptions options = {}) const;
+  ProgramResult stockade(const std::vector<std::string>& arguments,
+                         ProgramOptions options = {}) const;
 
   std::string prefix = installation();  // another copy, where a test breaks one
 
@@ -52,10 +53,14 @@ void for_each_user(const std::string& backend, const std::function<void(const Wo
 }  // namespace stockade::test
 
 // One test a backend, each for every user.
-#define BACKEND_TEST_(unique, sentence)                                                      \
-  static void unique(const stockade::test::World& world);                                    \
-  TEST_CASE("bwrap: " sentence) { stockade::test::for_each_user("bwrap", unique); }           \
-  TEST_CASE("landlock: " sentence) { stockade::test::for_each_user("landlock", unique); }     \
+#define BACKEND_TEST_(unique, sentence)                   \
+  static void unique(const stockade::test::World& world); \
+  TEST_CASE("bwrap: " sentence) {                         \
+    stockade::test::for_each_user("bwrap", unique);       \
+  }                                                       \
+  TEST_CASE("landlock: " sentence) {                      \
+    stockade::test::for_each_user("landlock", unique);    \
+  }                                                       \
   static void unique(const stockade::test::World& world)
 #define BACKEND_TEST_NAME_(line) backend_test_##line
 #define BACKEND_TEST_NAME(line) BACKEND_TEST_NAME_(line)

@@ -151,10 +151,11 @@ TEST_CASE("composition: a file that cannot be read is refused by name") {
 }
 
 TEST_CASE("composition: a file that is no config is refused and never weakens anything") {
-  for (const char* text : {"", "  \n", "null", "[]", "5", "{\"plugins\": [}", "{\"plugins\": null}",
-                           "\xEF\xBB\xBF{\"plugins\": []}", R"({"plugins": [], "plugins": []})",
-                           R"({"pluginz": []})", R"({"plugins": [{"plugin": "script", "enabled": 1}]})",
-                           R"({"plugins": [{"plugin": 5}]})", R"({"plugins": {}})"}) {
+  for (const char* text :
+       {"", "  \n", "null", "[]", "5", "{\"plugins\": [}", "{\"plugins\": null}",
+        "\xEF\xBB\xBF{\"plugins\": []}", R"({"plugins": [], "plugins": []})", R"({"pluginz": []})",
+        R"({"plugins": [{"plugin": "script", "enabled": 1}]})", R"({"plugins": [{"plugin": 5}]})",
+        R"({"plugins": {}})"}) {
     CAPTURE(text);
     CHECK(refusal(text).code == "CONFIG_INVALID");
   }
@@ -178,8 +179,7 @@ TEST_CASE("host: an error of a task reaches the caller") {
   auto options = quiet();
   Host host(options);
   auto shell = host.service<Shell>();
-  auto thrown =
-      thrown_by([&] { host.run(run_command(shell, std::string("a\0b", 3))); });
+  auto thrown = thrown_by([&] { host.run(run_command(shell, std::string("a\0b", 3))); });
   CHECK(thrown.code == "REQUEST_INVALID");
 }
 
@@ -207,9 +207,11 @@ TEST_CASE("host: a setting that no plugin accepts stops the start") {
       Host host(options);
     });
   };
-  CHECK(load(R"({"plugins": [{"plugin": "sandbox", "config": {"mode": "read-only"}}]})").code.empty());
-  CHECK(load(R"({"plugins": [{"plugin": "sandbox", "config": {"mode": "workspace_write"}}]})").code ==
-        "CONFIG_INVALID");
+  CHECK(load(R"({"plugins": [{"plugin": "sandbox", "config": {"mode": "read-only"}}]})")
+            .code.empty());
+  CHECK(
+      load(R"({"plugins": [{"plugin": "sandbox", "config": {"mode": "workspace_write"}}]})").code ==
+      "CONFIG_INVALID");
   CHECK(load(R"({"plugins": [{"plugin": "sandbox", "config": {"writeableRoots": ["/"]}}]})").code ==
         "CONFIG_INVALID");
   CHECK(load(R"({"plugins": [{"plugin": "sandbox-local",

@@ -189,6 +189,7 @@ TEST_CASE("output: a file that takes no more is broken") {
   int broken = 0;
   output.on_broken([&] { ++broken; });
   output.write("text");
-  CHECK(wait_until(loop, [&] { return broken == 1; }, 10s));
+  CHECK(wait_until(
+      loop, [&] { return broken == 1; }, 10s));
   CHECK(output.broken());
 }

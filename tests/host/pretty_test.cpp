@@ -63,7 +63,8 @@ TEST_CASE("pretty: each outcome has words of its own") {
 TEST_CASE("pretty: an exit code or a signal is told where it is not 0") {
   auto result = result_of("failed");
   result["structuredContent"]["exitCode"] = 3;
-  CHECK_THAT(pretty_result(call_of("x"), result, false), ContainsSubstring("failed, exit code 3  ("));
+  CHECK_THAT(pretty_result(call_of("x"), result, false),
+             ContainsSubstring("failed, exit code 3  ("));
   result["structuredContent"]["exitCode"] = nullptr;
   result["structuredContent"]["signal"] = "SIGTERM";
   CHECK_THAT(pretty_result(call_of("x"), result, false), ContainsSubstring("failed, SIGTERM  ("));
@@ -89,11 +90,14 @@ TEST_CASE("pretty: a line that is no call is shown by its number") {
 TEST_CASE("pretty: an id is shown as it was given") {
   auto result = result_of("ok");
   result["id"] = 1.5;
-  CHECK_THAT(pretty_result(call_of("x"), result, false), Catch::Matchers::StartsWith("[1.5] $ x\n"));
+  CHECK_THAT(pretty_result(call_of("x"), result, false),
+             Catch::Matchers::StartsWith("[1.5] $ x\n"));
 }
 
 TEST_CASE("pretty: control characters cannot rewrite what stands before them") {
-  std::string evil = "a\x1b[2J\x1b]0;t\x07\rb\x08\x7f" "c";
+  std::string evil =
+      "a\x1b[2J\x1b]0;t\x07\rb\x08\x7f"
+      "c";
   auto result = result_of("ok", evil);
   result["id"] = evil;
   std::string text = pretty_result(call_of(evil), result, false);
@@ -117,8 +121,20 @@ TEST_CASE("pretty: colours are there only where they are wanted") {
              ContainsSubstring("\033[35mDENIED by the sandbox\033[0m"));
   std::string stripped;
   for (std::size_t i = 0; i < coloured.size(); ++i) {
-    if (coloured[i] == '\033') i = coloured.find('m', i);
-    else stripped += coloured[i];
+    if (coloured[i] == '\033')
+      i = coloured.find('m', i);
+    else
+      stripped += coloured[i];
   }
   CHECK(stripped == plain);
+}
+
+TEST_CASE("pretty: a C1 control and a newline in an id are made harmless") {
+  auto result = result_of("ok",
+                          "a\xC2\x9B"
+                          "2Jb");
+  result["id"] = "x\ny";
+  std::string text = pretty_result(call_of("true"), result, false);
+  CHECK_THAT(text, ContainsSubstring("a\\x9b2Jb"));
+  CHECK_THAT(text, ContainsSubstring("[x y] "));
 }

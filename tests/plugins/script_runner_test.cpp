@@ -8,15 +8,15 @@
 #include "tests/support/catch.hpp"
 
 using namespace stockade;
-using stockade::test::await_task;
 using nlohmann::json;
+using stockade::test::await_task;
 
 namespace {
 
 class FakeSource final : public LineSource {
  public:
   explicit FakeSource(std::deque<std::string> lines) : lines_(std::move(lines)) {}
-  Task<std::optional<std::string>> next_line() override {
+  Task<std::optional<std::string>> next_line(AbortSignal) override {
     if (lines_.empty()) co_return std::nullopt;
     std::string line = std::move(lines_.front());
     lines_.pop_front();
@@ -166,7 +166,8 @@ TEST_CASE("script: an unknown key is refused with the nearest and keeps its id")
   Run run({R"({"id": 7, "tool": "bash", "argument": {}})"});
   CHECK(run.only()["id"] == 7);
   CHECK(run.only()["structuredContent"]["error"]["code"] == "SCRIPT_LINE_INVALID");
-  CHECK_THAT(run.text(), ContainsSubstring("$.argument: unknown key (did you mean \"arguments\"?)"));
+  CHECK_THAT(run.text(),
+             ContainsSubstring("$.argument: unknown key (did you mean \"arguments\"?)"));
   CHECK(run.tool->seen.empty());
 }
 
@@ -203,7 +204,7 @@ TEST_CASE("script: a line that is too long is one error and the next runs") {
   CHECK(run.sink.results[0]["isError"] == false);
   CHECK(run.sink.results[1]["isError"] == true);
   CHECK_THAT(run.sink.results[1]["content"][0]["text"].get<std::string>(),
-             ContainsSubstring("line 2: it is longer than 16777216 bytes"));
+             ContainsSubstring("line 2: it is longer than 1048576 bytes"));
   CHECK(run.sink.results[2]["id"] == 3);
 }
 

@@ -13,8 +13,8 @@ using Words = std::vector<std::string>;
 
 const SandboxPolicy kReadOnly{ConfinedSandboxMode::read_only, "/ws"};
 const SandboxPolicy kWrite{ConfinedSandboxMode::workspace_write, "/ws"};
-const BackendHost kUser{"/lib/stockade-launch", "/usr/bin/bwrap", false, 7, false};
-const BackendHost kRoot{"/lib/stockade-launch", "/usr/bin/bwrap", true, 7, false};
+const BackendHost kUser{"/lib/stockade-launch", "/usr/bin/bwrap", {}, false, 7, false};
+const BackendHost kRoot{"/lib/stockade-launch", "/usr/bin/bwrap", {}, true, 7, false};
 
 // Where `part` begins in `words`, or -1.
 std::ptrdiff_t position(const Words& words, const Words& part) {
@@ -22,7 +22,9 @@ std::ptrdiff_t position(const Words& words, const Words& part) {
   return found == words.end() ? -1 : found - words.begin();
 }
 
-bool has(const Words& words, const Words& part) { return position(words, part) >= 0; }
+bool has(const Words& words, const Words& part) {
+  return position(words, part) >= 0;
+}
 
 }  // namespace
 
@@ -37,13 +39,51 @@ TEST_CASE("bwrap: the plain profile is a contract word for word") {
 
 TEST_CASE("bwrap: the whole read-only argv of an ordinary user") {
   auto confined = confine_bwrap(kUser, {"bash", "-c", "--", "echo 'a b'"}, kReadOnly, "/home/me");
-  CHECK(confined.argv ==
-        Words{"/usr/bin/bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--proc",
-              "/proc", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL", "--remount-ro",
-              "/dev", "--chdir", "/home/me", "--", "/lib/stockade-launch", "--stub", "--status-fd",
-              "3", "--ro", "/", "--rw", "/dev/null", "--rw", "/dev/zero", "--rw", "/dev/full",
-              "--rw", "/dev/random", "--rw", "/dev/urandom", "--rw", "/dev/tty", "--rw",
-              "/dev/ptmx", "--rw", "/dev/pts", "--", "bash", "-c", "--", "echo 'a b'"});
+  CHECK(confined.argv == Words{"/usr/bin/bwrap",
+                               "--ro-bind",
+                               "/",
+                               "/",
+                               "--dev",
+                               "/dev",
+                               "--unshare-pid",
+                               "--proc",
+                               "/proc",
+                               "--unshare-ipc",
+                               "--die-with-parent",
+                               "--cap-drop",
+                               "ALL",
+                               "--remount-ro",
+                               "/dev",
+                               "--chdir",
+                               "/home/me",
+                               "--",
+                               "/lib/stockade-launch",
+                               "--stub",
+                               "--status-fd",
+                               "3",
+                               "--ro",
+                               "/",
+                               "--rw",
+                               "/dev/null",
+                               "--rw",
+                               "/dev/zero",
+                               "--rw",
+                               "/dev/full",
+                               "--rw",
+                               "/dev/random",
+                               "--rw",
+                               "/dev/urandom",
+                               "--rw",
+                               "/dev/tty",
+                               "--rw",
+                               "/dev/ptmx",
+                               "--rw",
+                               "/dev/pts",
+                               "--",
+                               "bash",
+                               "-c",
+                               "--",
+                               "echo 'a b'"});
 }
 
 TEST_CASE("bwrap: read-only gives no path away") {
@@ -85,7 +125,7 @@ TEST_CASE("bwrap: root gets back only what writing a workspace needs") {
       added.push_back(argv[i + 1]);
     }
   CHECK(added == Words{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID"});
-  CHECK(position(argv, {"--ro-bind", "/proc/sys", "/proc/sys"}) > position(argv, {"--proc", "/proc"}));
+  CHECK(position(argv, {"--remount-ro", "/proc"}) > position(argv, {"--proc", "/proc"}));
 
   auto user = confine_bwrap(kUser, {"true"}, kWrite, "/ws").argv;
   CHECK(has(user, {"--cap-drop", "ALL"}));
@@ -95,8 +135,8 @@ TEST_CASE("bwrap: root gets back only what writing a workspace needs") {
 TEST_CASE("bwrap: the working directory is always named and the command comes last") {
   Words command{"bash", "-c", "--", "--chdir / -- \"x\""};
   auto argv = confine_bwrap(kUser, command, kWrite, "/ws/sub dir").argv;
-  CHECK(has(argv, {"--chdir", "/ws/sub dir", "--", "/lib/stockade-launch", "--stub",
-                   "--status-fd", "3"}));
+  CHECK(has(argv, {"--chdir", "/ws/sub dir", "--", "/lib/stockade-launch", "--stub", "--status-fd",
+                   "3"}));
   REQUIRE(argv.size() > command.size() + 1);
   CHECK(Words(argv.end() - static_cast<std::ptrdiff_t>(command.size()), argv.end()) == command);
   CHECK(argv[argv.size() - command.size() - 1] == "--");

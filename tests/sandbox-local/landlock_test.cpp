@@ -11,7 +11,7 @@ using Words = std::vector<std::string>;
 
 const SandboxPolicy kReadOnly{ConfinedSandboxMode::read_only, "/ws"};
 const SandboxPolicy kWrite{ConfinedSandboxMode::workspace_write, "/ws"};
-const BackendHost kHost{"/lib/stockade-launch", "", false, 7, false};
+const BackendHost kHost{"/lib/stockade-launch", "", {}, false, 7, false};
 
 }  // namespace
 

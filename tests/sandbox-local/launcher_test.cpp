@@ -30,9 +30,13 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-std::string launcher() { return installation_directory() + "/stockade-launch"; }
+std::string launcher() {
+  return installation_directory() + "/stockade-launch";
+}
 
-bool has_landlock() { return inspect_host().landlock_abi > 0; }
+bool has_landlock() {
+  return inspect_host().landlock_abi > 0;
+}
 
 ProgramResult launch(Words arguments) {
   arguments.insert(arguments.begin(), launcher());
@@ -53,7 +57,8 @@ std::string process_fact(const std::string& name) {
   std::istringstream lines(result.out);
   std::string line;
   while (std::getline(lines, line))
-    if (line.starts_with(name + ":")) return line.substr(line.find_first_not_of(" \t", name.size() + 1));
+    if (line.starts_with(name + ":"))
+      return line.substr(line.find_first_not_of(" \t", name.size() + 1));
   return "";
 }
 
@@ -116,8 +121,8 @@ TEST_CASE("launcher: the probe says what the kernel enforces") {
     return;
   }
   CHECK(result.status == 0);
-  CHECK(result.out == (abi >= 3 ? "landlock: fully enforced\n"
-                                : "landlock: partially enforced (older ABI)\n"));
+  CHECK(result.out ==
+        (abi >= 3 ? "landlock: fully enforced\n" : "landlock: partially enforced (older ABI)\n"));
   CHECK(result.err.empty());
 }
 
@@ -153,8 +158,8 @@ TEST_CASE("launcher: a rule for a path that is missing stops the command") {
   auto result = launch(
       {"--ro", "/", "--rw", scratch.path(), "--rw", scratch / "no", "--", "touch", scratch / "m"});
   CHECK(result.status == 125);
-  CHECK(result.err ==
-        "landlock-run: cannot open rule path " + (scratch / "no") + ": No such file or directory\n");
+  CHECK(result.err == "landlock-run: cannot open rule path " + (scratch / "no") +
+                          ": No such file or directory\n");
   CHECK_FALSE(exists(scratch / "m"));
 }
 
@@ -192,7 +197,8 @@ TEST_CASE("launcher: a write lands where a rule allows it and nowhere else") {
 TEST_CASE("launcher: a writable directory takes no device node") {
   if (only_refuses()) return;
   Scratch scratch;
-  auto result = launch({"--ro", "/", "--rw", scratch.path(), "--", "mknod", scratch / "d", "b", "7", "0"});
+  auto result =
+      launch({"--ro", "/", "--rw", scratch.path(), "--", "mknod", scratch / "d", "b", "7", "0"});
   CHECK(result.status != 0);
   CHECK_FALSE(exists(scratch / "d"));
 }
@@ -246,7 +252,8 @@ TEST_CASE("launcher: the status channel says ready and stays out of reach") {
   auto result = launch_with_status(
       scratch / "report", {"--ro", "/", "--", "sh", "-c", "echo out; echo err >&2; echo x >&3"});
   if (!has_landlock()) {
-    CHECK(read_status(read_file(scratch / "report")).failure.starts_with("Landlock is not enabled"));
+    CHECK(
+        read_status(read_file(scratch / "report")).failure.starts_with("Landlock is not enabled"));
     return;
   }
   CHECK(result.status != 0);  // of the last echo: there is no descriptor 3
@@ -308,7 +315,8 @@ TEST_CASE("launcher: a report is JSON whatever bytes a path holds") {
 }
 
 TEST_CASE("launcher: a status descriptor that is not open is refused") {
-  auto result = run_program({"bash", "-c", "exec \"$0\" --status-fd 300 --ro / -- true", launcher()});
+  auto result =
+      run_program({"bash", "-c", "exec \"$0\" --status-fd 300 --ro / -- true", launcher()});
   CHECK(result.status == 125);
   CHECK(result.err == "landlock-run: the status descriptor is not open: Bad file descriptor\n");
 }

@@ -30,7 +30,9 @@ std::shared_ptr<LocalSandbox> open_sandbox(SandboxLocalConfig config, BackendHos
 }
 
 // One that nothing would work on, so that a probe could only fail.
-BackendHost nowhere() { return {"/no-such/stockade-launch", "/no-such/bwrap", false, 7, false}; }
+BackendHost nowhere() {
+  return {"/no-such/stockade-launch", "/no-such/bwrap", {}, false, 7, false};
+}
 
 SandboxLocalConfig only(Backend backend) {
   SandboxLocalConfig config;
@@ -74,10 +76,11 @@ TEST_CASE("local_sandbox: a config of the wrong shape is refused with its key") 
       check_sandbox_local_config(read_config<SandboxLocalConfig>(parse_config(text, "t"), "t"));
     });
   };
-  CHECK(load(R"({"backends": ["landlock"], "requireFull": true, "probeTimeoutMs": 1})").code.empty());
-  for (const char* text :
-       {R"({"probeTimeoutMs": 1.5})", R"({"probeTimeoutMs": -1})", R"({"probeTimeoutMs": 0})",
-        R"({"probeTimeoutMs": "1"})", R"({"probeTimeoutMs": null})", R"({"probeTimeoutMs": 1e12})"}) {
+  CHECK(
+      load(R"({"backends": ["landlock"], "requireFull": true, "probeTimeoutMs": 1})").code.empty());
+  for (const char* text : {R"({"probeTimeoutMs": 1.5})", R"({"probeTimeoutMs": -1})",
+                           R"({"probeTimeoutMs": 0})", R"({"probeTimeoutMs": "1"})",
+                           R"({"probeTimeoutMs": null})", R"({"probeTimeoutMs": 1e12})"}) {
     CAPTURE(text);
     CHECK(load(text).code == "CONFIG_INVALID");
     CHECK(load(text).operand == "$.probeTimeoutMs");
@@ -139,7 +142,8 @@ TEST_CASE("local_sandbox: a custom runner gets the plain profile and nothing is 
 TEST_CASE("local_sandbox: one backend alone is not probed") {
   auto bwrap = open_sandbox(only(Backend::bwrap), nowhere())->confine({"true"}, kReadOnly, "/");
   CHECK(bwrap.argv == confine_bwrap(nowhere(), {"true"}, kReadOnly, "/").argv);
-  auto landlock = open_sandbox(only(Backend::landlock), nowhere())->confine({"true"}, kReadOnly, "/");
+  auto landlock =
+      open_sandbox(only(Backend::landlock), nowhere())->confine({"true"}, kReadOnly, "/");
   CHECK(landlock.argv == confine_landlock(nowhere(), {"true"}, kReadOnly).argv);
 }
 
@@ -170,16 +174,17 @@ TEST_CASE("local_sandbox: the next backend serves when the first proves unusable
   Scratch scratch;
   BackendHost host = inspect_host();
   host.bwrap = scratch / "bwrap";
-  write_file(host.bwrap, "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n",
-             0755);
+  write_file(host.bwrap,
+             "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n", 0755);
   auto sandbox = open_sandbox({}, host);
   if (host.landlock_abi > 0) {
     auto confined = sandbox->confine({"true"}, kReadOnly, "/");
     CHECK(confined.argv == confine_landlock(host, {"true"}, kReadOnly).argv);
     CHECK(confined.enforcement == SandboxEnforcement::partial);
   } else {
-    CHECK_THAT(thrown_by([&] { sandbox->confine({"true"}, kReadOnly, "/"); }).text,
-               ContainsSubstring("bwrap: bwrap: setting up uid map: Permission denied; landlock: "));
+    CHECK_THAT(
+        thrown_by([&] { sandbox->confine({"true"}, kReadOnly, "/"); }).text,
+        ContainsSubstring("bwrap: bwrap: setting up uid map: Permission denied; landlock: "));
   }
 }
 
@@ -218,7 +223,9 @@ TEST_CASE("local_sandbox: a backend that a probe saw leave metadata open is part
     write_file(host.bwrap,
                "#!/bin/sh\necho '{\"status\":\"ready\"}' >&3\n"
                "while [ \"$1\" != -- ]; do shift; done; shift\n"
-               "while [ \"$1\" != -- ]; do shift; done; shift 5\n" + work, 0755);
+               "while [ \"$1\" != -- ]; do shift; done; shift 5\n" +
+                   work,
+               0755);
   };
   fake(": > inside\n");
   auto full = open_sandbox({}, host)->confine({"true"}, kReadOnly, "/");
@@ -238,7 +245,8 @@ TEST_CASE("local_sandbox: requireFull refuses what enforces only partially") {
   auto sandbox = open_sandbox(config, nowhere());
   auto thrown = thrown_by([&] { sandbox->confine({"true"}, kReadOnly, "/"); });
   CHECK(thrown.code == "SANDBOX_UNAVAILABLE");
-  CHECK_THAT(thrown.text, ContainsSubstring("landlock: it enforces only partially and requireFull"));
+  CHECK_THAT(thrown.text,
+             ContainsSubstring("landlock: it enforces only partially and requireFull"));
 
   config = only(Backend::bwrap);
   config.require_full = true;

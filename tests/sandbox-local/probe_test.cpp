@@ -99,9 +99,10 @@ TEST_CASE("probe: a bwrap that is usable protects metadata and one that is not h
 
 TEST_CASE("probe: a runner that refuses is not usable and its first line is the reason") {
   Scratch scratch;
-  auto verdict = probe(Backend::bwrap,
-                       host_with_bwrap(scratch, "echo 'bwrap: setting up uid map: Permission denied'"
-                                                " >&2; echo more >&2; exit 1\n"));
+  auto verdict =
+      probe(Backend::bwrap, host_with_bwrap(scratch,
+                                            "echo 'bwrap: setting up uid map: Permission denied'"
+                                            " >&2; echo more >&2; exit 1\n"));
   CHECK_FALSE(verdict.usable);
   CHECK(verdict.reason == "bwrap: setting up uid map: Permission denied");
 }
@@ -117,10 +118,11 @@ TEST_CASE("probe: a runner that ends in silence is not usable whatever its statu
 
 TEST_CASE("probe: a refusal on the status channel is the reason") {
   Scratch scratch;
-  auto verdict = probe(
-      Backend::bwrap,
-      host_with_bwrap(scratch, "echo noise >&2\n"
-                               "echo '{\"status\":\"refused\",\"message\":\"no rule\"}' >&3\n"));
+  auto verdict =
+      probe(Backend::bwrap,
+            host_with_bwrap(scratch,
+                            "echo noise >&2\n"
+                            "echo '{\"status\":\"refused\",\"message\":\"no rule\"}' >&3\n"));
   CHECK_FALSE(verdict.usable);
   CHECK(verdict.reason == "no rule");
 }
@@ -151,8 +153,8 @@ TEST_CASE("probe: a runner that protects contents but not metadata is usable and
                                                                     " \"$1/victim\"\n"));
   CHECK(verdict.usable);
   CHECK_FALSE(verdict.metadata_protected);
-  auto tight = probe(Backend::bwrap,
-                     host_with_bwrap(scratch, std::string(kUnconfined) + ": > inside\n"));
+  auto tight =
+      probe(Backend::bwrap, host_with_bwrap(scratch, std::string(kUnconfined) + ": > inside\n"));
   CHECK(tight.usable);
   CHECK(tight.metadata_protected);
 }
@@ -161,8 +163,9 @@ TEST_CASE("probe: one that hangs ends at its timeout and is killed") {
   Scratch scratch;
   auto started = std::chrono::steady_clock::now();
   auto verdict = probe(Backend::bwrap,
-                       host_with_bwrap(scratch, "echo $$ > \"$directory/pid\"\ntrap '' TERM\n"
-                                                "while :; do sleep 0.1; done\n"),
+                       host_with_bwrap(scratch,
+                                       "echo $$ > \"$directory/pid\"\ntrap '' TERM\n"
+                                       "while :; do sleep 0.1; done\n"),
                        500ms);
   CHECK_FALSE(verdict.usable);
   CHECK(verdict.reason == "the probe did not end within 500 ms");
@@ -184,8 +187,8 @@ TEST_CASE("probe: it leaves no directory behind") {
 
 TEST_CASE("probe: a runner that floods its streams does not fill the host") {
   Scratch scratch;
-  auto verdict = probe(Backend::bwrap,
-                       host_with_bwrap(scratch, "head -c 20000000 /dev/zero >&2; exit 1\n"));
+  auto verdict =
+      probe(Backend::bwrap, host_with_bwrap(scratch, "head -c 20000000 /dev/zero >&2; exit 1\n"));
   CHECK_FALSE(verdict.usable);
   CHECK(verdict.reason.size() <= 16384);
 }

@@ -9,8 +9,9 @@ TEST_CASE("errors: the unavailable error has its code and names the mode") {
   SandboxUnavailableError error(ConfinedSandboxMode::workspace_write);
   CHECK(error.code() == "SANDBOX_UNAVAILABLE");
   std::string text = error.what();
-  CHECK(text.starts_with("sandbox mode \"workspace-write\" is requested but no sandbox backend is "
-                         "usable on this host; "));
+  CHECK(
+      text.starts_with("sandbox mode \"workspace-write\" is requested but no sandbox backend is "
+                       "usable on this host; "));
   CHECK_THAT(text, ContainsSubstring("the command was not run"));
   CHECK(text.find("Runner failure") == std::string::npos);
 }

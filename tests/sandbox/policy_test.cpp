@@ -23,8 +23,8 @@ TEST_CASE("policy: each mode has its name and is read back from it") {
   CHECK(to_string(ConfinedSandboxMode::workspace_write) == "workspace-write");
   CHECK(to_string(SandboxEnforcement::full) == "full");
   CHECK(to_string(SandboxEnforcement::partial) == "partial");
-  for (auto mode : {SandboxMode::read_only, SandboxMode::workspace_write,
-                    SandboxMode::danger_full_access})
+  for (auto mode :
+       {SandboxMode::read_only, SandboxMode::workspace_write, SandboxMode::danger_full_access})
     CHECK(parse_mode(to_string(mode)) == mode);
 }
 
@@ -56,8 +56,7 @@ TEST_CASE("policy: without config the mode is read-only and the root the working
 }
 
 TEST_CASE("policy: a root that is missing is normalised by its text") {
-  SandboxPolicyService service(
-      {SandboxMode::workspace_write, "/no-such-ws/../no-such-ws/./sub"});
+  SandboxPolicyService service({SandboxMode::workspace_write, "/no-such-ws/../no-such-ws/./sub"});
   CHECK(service.default_mode() == SandboxMode::workspace_write);
   CHECK(service.resolve({}).workspace_root == "/no-such-ws/sub");
 }

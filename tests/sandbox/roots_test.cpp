@@ -57,8 +57,8 @@ TEST_CASE("roots: only what is below an ancestor is within it") {
 
 TEST_CASE("roots: a directory of one's own is a workspace whatever its name") {
   Scratch scratch;
-  for (std::string name : {"plain", "sp ace", "nl\nx", "quo\"te'", "-dash", "tab\t", "a:b", "\xff",
-                           "$(touch p)"}) {
+  for (std::string name :
+       {"plain", "sp ace", "nl\nx", "quo\"te'", "-dash", "tab\t", "a:b", "\xff", "$(touch p)"}) {
     std::string root = scratch / name;
     fs::create_directory(root);
     CHECK(thrown_by([&] { check_workspace_root(root, {}); }).code.empty());

@@ -36,7 +36,8 @@ TEST_CASE("status: a failed exec after ready is no run") {
 
 TEST_CASE("status: the first failure stands") {
   auto status = read_status(
-      "{\"status\":\"refused\",\"message\":\"first\"}\n{\"status\":\"refused\",\"message\":\"b\"}\n");
+      "{\"status\":\"refused\",\"message\":\"first\"}\n{\"status\":\"refused\",\"message\":\"b\"}"
+      "\n");
   CHECK(status.failure == "first");
 }
 

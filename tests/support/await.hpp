@@ -15,19 +15,25 @@ namespace stockade::test {
 
 inline constexpr std::chrono::seconds kAwaitLimit{60};
 
-// Runs the loop until `done()` holds; false when that took too long.
+// Runs the loop until `done()` holds, which may look at things outside of the loop; false when that
+// took too long.
 inline bool wait_until(Loop& loop, const std::function<bool()>& done,
                        std::chrono::milliseconds limit = kAwaitLimit) {
   bool late = false;
   Timer deadline(loop);
   deadline.start(limit, [&late] { late = true; });
-  loop.run_until([&] { return late || done(); });
-  return done();
+  Timer tick(loop);
+  std::function<void()> again = [&] { tick.start(std::chrono::milliseconds(10), again); };
+  again();
+  bool reached = false;
+  loop.run_until([&] { return late || (reached = done()); });
+  return reached;
 }
 
 // Runs the loop for about that long.
 inline void run_for(Loop& loop, std::chrono::milliseconds time) {
-  wait_until(loop, [] { return false; }, time);
+  wait_until(
+      loop, [] { return false; }, time);
 }
 
 template <class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A provider of ctx.sandbox that confines nothing: it puts words in front of the command and says what
-// it was told to say.
+// A provider of ctx.sandbox that confines nothing: it puts words in front of the command and says
+// what it was told to say.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,9 @@ class FakeSandbox final : public SandboxProvider {
   }
 
   // A runner that is this shell text, with the command in "$@".
-  void run_with(const std::string& script) { answer.argv = {"/bin/sh", "-c", script, "fake-runner"}; }
+  void run_with(const std::string& script) {
+    answer.argv = {"/bin/sh", "-c", script, "fake-runner"};
+  }
   // The same, reporting on descriptor 3.
   void report_with(const std::string& script) {
     run_with(script);

@@ -33,8 +33,7 @@ ProgramResult run_program(const std::vector<std::string>& argv, const ProgramOpt
     dup2(err[1], 2);
     setpgid(0, 0);
     for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
-    if (options.uid &&
-        (setgroups(0, nullptr) || setgid(*options.uid) || setuid(*options.uid)))
+    if (options.uid && (setgroups(0, nullptr) || setgid(*options.uid) || setuid(*options.uid)))
       _exit(126);
     if (chdir(options.cwd.c_str())) _exit(126);
     std::vector<char*> args;

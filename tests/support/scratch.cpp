@@ -26,7 +26,9 @@ Scratch::~Scratch() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-bool exists(const std::string& path) { return faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
+bool exists(const std::string& path) {
+  return faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
