@@ -19,6 +19,11 @@ std::string signal_name(int signal) {
   return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
+std::string text_of(const CapturedStream& stream) {
+  std::string_view bytes = stream.bytes;
+  return valid_utf8(stream.truncated ? from_character_start(bytes) : bytes);
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -29,8 +34,7 @@ Json or_null(const std::optional<T>& value) {
 }
 
 Json stream_json(const CapturedStream& stream) {
-  std::string_view bytes = stream.bytes;
-  Json json{{"text", valid_utf8(stream.truncated ? from_character_start(bytes) : bytes)},
+  Json json{{"text", text_of(stream)},
             {"truncated", stream.truncated},
             {"bytes", stream.total}};
   if (stream.spill_path) json["spillPath"] = valid_utf8(*stream.spill_path);

@@ -62,6 +62,9 @@ struct BashResult {
 std::string to_string(BashOutcome outcome);  // `runner-failed`
 std::string signal_name(int signal);         // `SIGTERM`
 
+// What is kept of a stream as valid UTF-8; a tail begins with a whole character.
+std::string text_of(const CapturedStream& stream);
+
 // The result of a call that threw instead: infrastructure failed and nothing ran.
 BashResult failure_result(const std::exception_ptr& error, SandboxMode mode);
 

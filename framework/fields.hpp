@@ -49,12 +49,12 @@ consteval auto field_address() {
   return FieldAddress{std::addressof(std::get<I>(boost::pfr::structure_tie(field_probe<T>.value)))};
 }
 
-consteval bool is_word(char c) {
+constexpr bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-consteval std::string_view last_identifier(std::string_view s) {
+constexpr std::string_view last_identifier(std::string_view s) {
   std::size_t end = s.size();
   while (end > 0 && !is_word(s[end - 1])) --end;
   std::size_t begin = end;

@@ -53,11 +53,6 @@ BashRequest read_arguments(const nlohmann::json& arguments) {
   return request;
 }
 
-std::string render_stream(const CapturedStream& stream) {
-  std::string_view bytes = stream.bytes;
-  return valid_utf8(stream.truncated ? from_character_start(bytes) : bytes);
-}
-
 void add_line(std::string& text, const std::string& line) {
   if (!text.empty() && text.back() != '\n') text += '\n';
   text += line;
@@ -70,10 +65,10 @@ ToolResult error_result(const BashResult& result) {
 }  // namespace
 
 std::string render_result(const BashResult& result) {
-  std::string text = render_stream(result.out);
+  std::string text = text_of(result.out);
   if (result.err.total > 0) {
     add_line(text, "[stderr]\n");
-    text += render_stream(result.err);
+    text += text_of(result.err);
   }
   if (text.empty()) text = "(no output)";
   for (const CapturedStream* stream : {&result.out, &result.err})

@@ -18,7 +18,7 @@ TEST_CASE("exec: the command's streams pass through and its status is the status
 TEST_CASE("exec: output comes while the command runs") {
   World world("landlock", users().back());
   ProgramOptions options;
-  options.timeout_ms = 1500;
+  options.timeout_ms = 4000;
   auto result = world.stockade({"exec", "--", "echo early; sleep 30"}, options);
   CHECK(result.timed_out);
   CHECK(result.out == "early\n");
