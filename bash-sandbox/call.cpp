@@ -19,8 +19,7 @@ SignatureScanner make_scanner(const std::optional<ConfinedArgv>& confined) {
 
 BashCall::BashCall(Loop& loop, std::shared_ptr<SpillDirectory> spills, CallPlan plan,
                    AbortSignal abort, OutputSink* sink)
-    : loop_(loop),
-      spills_(std::move(spills)),
+    : spills_(std::move(spills)),
       plan_(std::move(plan)),
       sink_(sink),
       done_(loop),

@@ -64,7 +64,6 @@ class BashCall final : public BashProcess, private ProcessObserver {
   BashResult result_so_far() const;
   Collector& collector(Stream stream) { return stream == Stream::output ? out_ : err_; }
 
-  Loop& loop_;
   std::shared_ptr<SpillDirectory> spills_;
   CallPlan plan_;
   OutputSink* sink_;
