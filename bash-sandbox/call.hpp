@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 // One call from spawn to verdict: a passive state machine over a Process. Exit, both streams and
 // the status channel each settle once; the call is done when all have, or when the process has
-// exited and the drain limit is over.
+// exited and the drain limit is over. Every wait in it has a limit.
+//
+// A runner that reports on the status channel owns the process tree of its call. Whatever else is
+// started, a runner without a channel and the unconfined command, is started by
+// `stockade-supervise`, which owns the tree in its place.
 #pragma once
 
 #include <chrono>
@@ -33,8 +37,13 @@ struct CallPlan {
   std::optional<ConfinedArgv> confined;  // absent: unconfined, by danger-full-access alone
   std::vector<std::string> environment;
   CallLimits limits;
-  std::shared_ptr<const void> code{};  // the library that this call is code of
+  std::chrono::milliseconds queued{0};
+  std::shared_ptr<const void> code{};   // the library that this call is code of
+  std::shared_ptr<const void> token{};  // let go of when the call has ended
 };
+
+// The program of that name in this installation.
+std::string supervisor_program();
 
 class BashCall final : public BashProcess, private ProcessObserver {
  public:
@@ -50,6 +59,7 @@ class BashCall final : public BashProcess, private ProcessObserver {
 
  private:
   enum class Cause { none, timed_out, aborted, killed };
+  using Clock = std::chrono::steady_clock;
   void end_drain();
 
   void on_data(Stream stream, std::span<const char> bytes) override;
@@ -57,9 +67,13 @@ class BashCall final : public BashProcess, private ProcessObserver {
   void on_exit(ExitStatus status) override;
 
   void spawn_failed(const SpawnError& error);
-  void end_tree(Cause cause);
+  void end(Cause cause);
+  void kill_tree();
+  void give_up();
   void flow(Stream stream);
+  void start_drain(std::chrono::milliseconds limit);
   void advance();
+  void conclude();
   void settle(BashResult result);
   BashResult result_so_far() const;
   Collector& collector(Stream stream) { return stream == Stream::output ? out_ : err_; }
@@ -68,17 +82,23 @@ class BashCall final : public BashProcess, private ProcessObserver {
   CallPlan plan_;
   OutputSink* sink_;
   Completion<BashResult> done_;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  Clock::time_point started_ = Clock::now();
 
   Collector out_;
   Collector err_;
-  SignatureScanner scanner_;
+  SignatureScanner out_scanner_;
+  SignatureScanner err_scanner_;
+  std::size_t out_scanned_ = 0;
   std::string status_bytes_;
+  bool supervised_ = false;
 
   BashProcessStatus status_ = BashProcessStatus::running;
   Cause cause_ = Cause::none;
   std::optional<ExitStatus> exit_;
+  Clock::time_point exited_at_{};
   int open_streams_ = 0;
+  bool closing_ = false;   // the streams have ended, the disk has not
+  bool survives_ = false;  // KILL did not end it
   bool finished_ = false;
   std::uint64_t out_read_ = 0;
   std::uint64_t err_read_ = 0;

@@ -24,7 +24,9 @@ Verdict classify(const Ending& ending, const Evidence& evidence) {
   };
 
   if (!evidence.confined) {
-    verdict.ran = true;
+    verdict.ran = evidence.supervised_start.value_or(true);
+  } else if (evidence.supervised_start == false) {
+    verdict.ran = false;
   } else if (evidence.status) {
     if (!evidence.status->failure.empty()) return runner_failed(evidence.status->failure);
     verdict.ran = evidence.status->command_ran();

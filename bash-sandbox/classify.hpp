@@ -23,6 +23,8 @@ struct Evidence {
   std::optional<RunnerStatus> status;      // absent where the runner has no status channel
   std::optional<std::string> fatal_line;   // by which a rule proves a runner failure
   std::optional<std::string> denial_line;  // which holds a denial signature
+  // The command was started by a supervisor, which confines nothing: whether it got that far.
+  std::optional<bool> supervised_start{};
 };
 
 struct Verdict {

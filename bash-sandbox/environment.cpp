@@ -21,7 +21,8 @@ std::string upper(std::string_view text) {
 
 bool runs_code(std::string_view name) {
   if (name.starts_with("LD_") || name.starts_with("BASH_FUNC_")) return true;
-  for (const char* hook : {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "GLIBC_TUNABLES"})
+  for (const char* hook :
+       {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "GLIBC_TUNABLES", "GCONV_PATH"})
     if (name == hook) return true;
   return false;
 }
@@ -37,7 +38,8 @@ bool dropped(std::string_view name) {
 
 std::vector<std::string> build_environment(
     const std::vector<std::string>& ambient,
-    const std::map<std::string, std::string>& explicit_entries, bool confined) {
+    const std::map<std::string, std::string>& explicit_entries, bool confined,
+    const std::map<std::string, std::string>& managed) {
   std::map<std::string, std::string> merged;
   for (const auto& entry : ambient) {
     auto equals = entry.find('=');
@@ -66,6 +68,7 @@ std::vector<std::string> build_environment(
                   name);
     merged[name] = value;
   }
+  for (const auto& [name, value] : managed) merged[name] = value;
   std::vector<std::string> block;
   block.reserve(merged.size());
   for (const auto& [name, value] : merged) block.push_back(name + "=" + value);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bash-sandbox/call.hpp"
+#include "bash-sandbox/command_line.hpp"
 #include "bash-sandbox/environment.hpp"
 #include "framework/error.hpp"
 #include "sandbox/roots.hpp"
@@ -13,8 +14,6 @@ namespace stockade {
 namespace {
 
 constexpr std::int64_t kMaxTimerMs = 2147483647;  // the vocabulary's bound, not libuv's
-// One argument of an exec; the kernel's MAX_ARG_STRLEN, with the terminating NUL.
-constexpr std::size_t kMaxCommandBytes = 131072;
 
 Error invalid_request(const std::string& what, const std::string& operand) {
   return Error("REQUEST_INVALID", what, operand);
@@ -50,6 +49,9 @@ void check_bash_sandbox_config(const BashSandboxConfig& config) {
   timer_field(config.drain_ms, "drainMs");
   positive_field(config.max_output_bytes, "maxOutputBytes");
   positive_field(config.max_spill_bytes, "maxSpillBytes");
+  positive_field(config.max_spill_total_bytes, "maxSpillTotalBytes");
+  positive_field(config.max_calls, "maxCalls");
+  positive_field(config.max_queued_calls, "maxQueuedCalls");
 }
 
 BashExecutor::BashExecutor(Loop& loop, BashSandboxConfig config,
@@ -60,21 +62,26 @@ BashExecutor::BashExecutor(Loop& loop, BashSandboxConfig config,
       config_(std::move(config)),
       policies_(std::move(policies)),
       sandbox_(std::move(sandbox)),
-      spills_(std::make_shared<SpillDirectory>(code)),
+      environment_(std::make_shared<ShellEnvironmentRegistry>(config_.home)),
       code_(std::move(code)) {
   check_bash_sandbox_config(config_);
   config_.cwd = resolve_root(config_.cwd);
+  SpillLimits limits{static_cast<std::uint64_t>(config_.max_spill_total_bytes),
+                     config_.keep_spills};
+  spills_ = std::make_shared<SpillDirectory>(loop_, limits, code_);
+  SpillDirectory::remove_stale(loop_, code_);
+  queue_ = std::make_shared<CallQueue>(loop_, static_cast<std::size_t>(config_.max_calls),
+                                       static_cast<std::size_t>(config_.max_queued_calls));
 }
 
 BashSpec BashExecutor::resolve(const BashRequest& request) const {
   if (request.command.find('\0') != std::string::npos)
     throw invalid_request("the command holds a NUL byte, at which bash would cut it off",
                           "command");
-  if (request.command.size() >= kMaxCommandBytes)
+  if (std::size_t most = most_command_line_bytes(); request.command.size() > most)
     throw invalid_request("the command has " + std::to_string(request.command.size()) +
-                              " bytes; the kernel takes at most " +
-                              std::to_string(kMaxCommandBytes - 1) +
-                              " in one argument; write it to a file and run that",
+                              " bytes; the kernel takes at most " + std::to_string(most) +
+                              " here; write it to a file and run that",
                           "command");
   BashSpec spec;
   spec.command = request.command;
@@ -101,28 +108,53 @@ BashSpec BashExecutor::resolve(const BashRequest& request) const {
   return spec;
 }
 
+ShellLoad BashExecutor::load() const {
+  return {queue_->running(), queue_->limit(), queue_->waiting(), *background_};
+}
+
 std::shared_ptr<BashProcess> BashExecutor::launch(BashSpec spec, AbortSignal abort,
-                                                  OutputSink* sink) {
-  CallPlan plan{
-      std::move(spec),
-      std::nullopt,
-      {},
-      {std::chrono::milliseconds(config_.grace_ms), std::chrono::milliseconds(config_.drain_ms),
-       static_cast<std::uint64_t>(config_.max_spill_bytes)},
-      code_};
+                                                  OutputSink* sink,
+                                                  std::chrono::milliseconds queued,
+                                                  std::shared_ptr<const void> token) {
+  CallPlan plan;
+  plan.spec = std::move(spec);
+  plan.limits = {std::chrono::milliseconds(config_.grace_ms),
+                 std::chrono::milliseconds(config_.drain_ms),
+                 static_cast<std::uint64_t>(config_.max_spill_bytes)};
+  plan.queued = queued;
+  plan.code = code_;
+  plan.token = std::move(token);
   auto mode = to_confined(plan.spec.policy.mode);
   plan.environment =
-      build_environment(ambient_environment(), plan.spec.environment, mode.has_value());
+      build_environment(ambient_environment(), plan.spec.environment, mode.has_value(),
+                        environment_->collect({plan.spec.policy.session_id}));
+  const auto command_line = bash_command_line(plan.spec.command);
+  const std::size_t bytes = command_line_bytes(command_line) + command_line_bytes(plan.environment);
+  if (std::size_t most = most_command_line_bytes(); bytes > most)
+    throw invalid_request("the command and its environment have " + std::to_string(bytes) +
+                              " bytes together; the kernel takes at most " + std::to_string(most) +
+                              " here; write the command to a file and run that",
+                          "command");
   if (mode) {
     SandboxPolicy policy{*mode, plan.spec.policy.workspace_root};
-    plan.confined = sandbox_()->confine({"bash", "-c", "--", plan.spec.command}, policy,
-                                        resolve_root(plan.spec.workdir));
+    plan.confined = sandbox_()->confine(command_line, policy, resolve_root(plan.spec.workdir));
   }
   return std::make_shared<BashCall>(loop_, spills_, std::move(plan), std::move(abort), sink);
 }
 
 Task<BashResult> BashExecutor::run(BashSpec spec, AbortSignal abort, OutputSink* sink) {
-  auto call = launch(std::move(spec), std::move(abort), sink);
+  const auto asked = std::chrono::steady_clock::now();
+  auto ticket = queue_->join(spec.policy.session_id.value_or(std::string()));
+  AbortSubscription cancel = abort.on_abort([&ticket] { ticket->cancel(); });
+  if (!abort.aborted()) {
+    Completion<bool> admitted = ticket->admitted();
+    co_await admitted;
+  }
+  cancel = {};
+  // One that was aborted while it waited is not started; its call says so.
+  const auto queued = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - asked);
+  auto call = launch(std::move(spec), std::move(abort), sink, queued, nullptr);
   Completion<BashResult> done = call->done();
   co_return co_await done;
 }
@@ -130,7 +162,11 @@ Task<BashResult> BashExecutor::run(BashSpec spec, AbortSignal abort, OutputSink*
 std::shared_ptr<BashProcess> BashExecutor::start(BashSpec spec, AbortSignal abort) {
   // A background command is bounded by its handle and not by the timeout of a call.
   spec.timeout = std::chrono::milliseconds(kMaxTimerMs);
-  return launch(std::move(spec), std::move(abort), nullptr);
+  ++*background_;
+  std::shared_ptr<const void> token(background_.get(),
+                                    [count = background_](const void*) { --*count; });
+  return launch(std::move(spec), std::move(abort), nullptr, std::chrono::milliseconds(0),
+                std::move(token));
 }
 
 }  // namespace stockade

@@ -34,9 +34,7 @@ Json or_null(const std::optional<T>& value) {
 }
 
 Json stream_json(const CapturedStream& stream) {
-  Json json{{"text", text_of(stream)},
-            {"truncated", stream.truncated},
-            {"bytes", stream.total}};
+  Json json{{"text", text_of(stream)}, {"truncated", stream.truncated}, {"bytes", stream.total}};
   if (stream.spill_path) json["spillPath"] = valid_utf8(*stream.spill_path);
   if (stream.spill_note) json["spillNote"] = valid_utf8(*stream.spill_note);
   return json;
@@ -60,9 +58,10 @@ BashResult failure_result(const std::exception_ptr& error, SandboxMode mode) {
   result.error = CallError{code_of(error, "INTERNAL"), describe(error)};
   result.sandbox.mode = mode;
   result.sandbox.ran = false;
-  // A request that cannot be run is the caller's fault; all else is the sandbox refusing.
+  // A request that cannot be run is no fault of the sandbox; all else is the sandbox refusing.
   bool request = false;
-  for (const char* code : {"ARGUMENTS_INVALID", "ENVIRONMENT_INVALID", "REQUEST_INVALID"})
+  for (const char* code : {"ARGUMENTS_INVALID", "ENVIRONMENT_INVALID", "REQUEST_INVALID",
+                           "SHELL_BUSY", "SHELL_ENVIRONMENT_INVALID"})
     request |= result.error->code == code;
   result.sandbox.runner_failed = !request;
   result.outcome = request ? BashOutcome::failed : BashOutcome::runner_failed;
@@ -79,7 +78,9 @@ nlohmann::ordered_json to_json(const BashResult& result) {
             {"stdout", stream_json(result.out)},
             {"stderr", stream_json(result.err)},
             {"sandbox", sandbox_json(result.sandbox)},
+            {"queuedMs", result.queued.count()},
             {"durationMs", result.duration.count()}};
+  for (const auto& note : result.notes) json["notes"].push_back(valid_utf8(note));
   if (result.error)
     json["error"] = {{"code", result.error->code}, {"message", valid_utf8(result.error->message)}};
   return json;

@@ -8,13 +8,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sandbox/policy.hpp"
 
 namespace stockade {
 
 // ok: it ran and exited with 0. failed: it ran and did not, or the request itself was at fault.
-// denied: it ran, failed, and its stderr shows that the sandbox stopped a file effect.
+// denied: it ran, failed, and its output shows that the sandbox stopped a file effect.
 // runner_failed: the sandbox broke or refused; the command did not run. timed_out, aborted: ended
 // from outside before it ended itself.
 enum class BashOutcome { ok, failed, denied, runner_failed, timed_out, aborted };
@@ -37,7 +38,7 @@ struct SandboxFacts {
   // channel).
   std::optional<bool> ran;
   std::optional<std::string>
-      evidence;  // the line of stderr that `denied` or `runner_failed` rests on
+      evidence;  // the line of output that `denied` or `runner_failed` rests on
 };
 
 struct CallError {
@@ -55,7 +56,9 @@ struct BashResult {
   CapturedStream out;
   CapturedStream err;
   SandboxFacts sandbox;
+  std::chrono::milliseconds queued{0};  // before it was started, for want of a free place
   std::chrono::milliseconds duration{0};
+  std::vector<std::string> notes;  // what else the caller should know, a sentence each
   std::optional<CallError> error;  // when the command was not run, or not for certain
 };
 

@@ -28,8 +28,9 @@ struct BashRequest {
   std::optional<double> stdout_max_bytes{};  // positive; raises what is kept of standard output
   std::optional<std::string> input{};        // bytes for standard input; absent: /dev/null
   bool spill = true;                         // false where a sink takes the whole stream anyway
-  std::map<std::string, std::string> environment{};  // wins over everything else
-  std::optional<SandboxExecutionPolicy> policy{};    // absent: resolved by ctx.sandboxPolicy
+  // Wins over everything but the STOCKADE_… variables of ctx.shellEnvironment.
+  std::map<std::string, std::string> environment{};
+  std::optional<SandboxExecutionPolicy> policy{};  // absent: resolved by ctx.sandboxPolicy
 };
 
 // Fully specified: nothing below this has defaults.
@@ -59,7 +60,9 @@ class OutputSink {
 enum class BashProcessStatus { running, completed, killed };
 
 struct BashRead {
-  std::string output;  // what came since the last read: stdout, then `[stderr]` and stderr
+  // What came since the last read: stdout, then `[stderr]` and stderr. While the command runs, a
+  // character of which only a part has come waits for the next read.
+  std::string output;
   bool lossy = false;  // some of it was dropped from memory
   std::optional<std::string> stdout_spill_path;
   std::optional<std::string> stderr_spill_path;
@@ -75,17 +78,28 @@ class BashProcess {
   virtual Completion<BashResult> done() const = 0;
 };
 
+// How busy a Shell is.
+struct ShellLoad {
+  std::size_t running = 0;     // calls of run()
+  std::size_t limit = 0;       // as many may run; 0: no limit
+  std::size_t queued = 0;      // wait for a place
+  std::size_t background = 0;  // processes of start() that have not ended; they take no place
+};
+
 class Shell {
  public:
   static constexpr std::string_view service = "shell/1";
   virtual ~Shell() = default;
 
-  // Throws Error `REQUEST_INVALID` for a command with a NUL byte or too long for the kernel, or a
-  // number out of range.
+  // Throws Error `REQUEST_INVALID` for a command with a NUL byte or too long for the kernel (about
+  // 2 MB; less where the stack limit is low), or a number out of range.
   virtual BashSpec resolve(const BashRequest& request) const = 0;
 
-  // Always ends with a result, whatever happens to the runner or the command. Throws what confining
-  // throws (SANDBOX_UNAVAILABLE, WORKSPACE_REFUSED, WORKDIR_REFUSED); then nothing was spawned.
+  // Always ends with a result, whatever happens to the runner or the command: at the latest when
+  // timeout, grace and a few seconds are over, counted from its start. Before that it may wait for
+  // a place, fairly between sessions (`policy.session_id`). Throws what confining throws
+  // (SANDBOX_UNAVAILABLE, WORKSPACE_REFUSED, WORKDIR_REFUSED), and SHELL_BUSY when too many wait;
+  // then nothing was spawned.
   // `sink` may be null. Hold the service while the task runs; dropping the task kills the command.
   virtual Task<BashResult> run(BashSpec spec, AbortSignal abort, OutputSink* sink) = 0;
 
@@ -95,6 +109,8 @@ class Shell {
 
   // The deployment's default.
   virtual SandboxMode sandbox_mode() const = 0;
+
+  virtual ShellLoad load() const { return {}; }
 };
 
 }  // namespace stockade

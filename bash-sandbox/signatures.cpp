@@ -40,8 +40,8 @@ std::string evidence(std::string_view line, std::size_t match) {
 }  // namespace
 
 SignatureScanner::SignatureScanner(const std::vector<std::string>& denial_signatures,
-                                   const std::vector<RunnerFailureRule>& rules)
-    : denials_(needles(denial_signatures)) {
+                                   const std::vector<RunnerFailureRule>& rules, SignatureForm form)
+    : form_(form), denials_(needles(denial_signatures)) {
   for (const auto& rule : rules) {
     Rule prepared{rule.allowed_exit_codes, needles(rule.fatal_signatures), {}, std::nullopt};
     for (const auto& line : rule.informational_lines) prepared.informational.push_back(lower(line));
@@ -53,6 +53,7 @@ SignatureScanner::SignatureScanner(const std::vector<std::string>& denial_signat
 }
 
 void SignatureScanner::feed(std::string_view bytes) {
+  if (denials_.empty() && rules_.empty()) return;
   while (!bytes.empty()) {
     std::size_t end = bytes.find('\n');
     std::size_t piece =
@@ -81,10 +82,25 @@ void SignatureScanner::end_of_line() {
   partial_ = false;
 }
 
+std::size_t SignatureScanner::find_denial(const std::string& folded) const {
+  if (form_ == SignatureForm::anywhere) return find_any(folded, denials_);
+  const std::string_view line = folded;
+  for (const auto& needle : denials_)
+    for (std::size_t at = line.find(needle); at != std::string_view::npos;
+         at = line.find(needle, at + 1)) {
+      const std::string_view before = line.substr(0, at);
+      const std::string_view after = line.substr(at + needle.size());
+      if ((before.ends_with(": ") || before.ends_with("] ")) &&
+          (after.empty() || after.front() == ':' || after.front() == ',' || after.front() == '.'))
+        return at;
+    }
+  return std::string::npos;
+}
+
 void SignatureScanner::search() {
   const std::string folded = lower(line_);
   if (!denial_line_)
-    if (std::size_t at = find_any(folded, denials_); at != std::string::npos)
+    if (std::size_t at = find_denial(folded); at != std::string::npos)
       denial_line_ = evidence(line_, at);
   for (auto& rule : rules_) {
     if (rule.line) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Looks for a backend's signatures in stderr while it streams, so that evidence counts however much
-// output follows it.
+// Looks for a backend's signatures in a stream while it passes, so that evidence counts however
+// much output follows it.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,16 @@
 
 namespace stockade {
 
+// What counts as a denial: on stderr, a line that holds a signature anywhere. On standard output,
+// which holds data, only one in the form of a diagnostic: `…: SIGNATURE`, `…[Errno 30] SIGNATURE:
+// …`.
+enum class SignatureForm { anywhere, diagnostic };
+
 class SignatureScanner {
  public:
   SignatureScanner(const std::vector<std::string>& denial_signatures,
-                   const std::vector<RunnerFailureRule>& rules);
+                   const std::vector<RunnerFailureRule>& rules,
+                   SignatureForm form = SignatureForm::anywhere);
 
   void feed(std::string_view bytes);
   void finish();  // the last line may have no newline
@@ -34,7 +40,9 @@ class SignatureScanner {
   };
   void end_of_line();
   void search();
+  std::size_t find_denial(const std::string& folded) const;
 
+  SignatureForm form_;
   std::vector<std::string> denials_;  // lower case, as all needles
   std::vector<Rule> rules_;
   std::optional<std::string> denial_line_;

@@ -13,4 +13,7 @@ std::string valid_utf8(std::string_view bytes);
 // Without the rest of a character at its beginning, for a tail that was cut at a byte.
 std::string_view from_character_start(std::string_view tail);
 
+// Without a character at its end whose rest has not come yet, for a stream that is read in pieces.
+std::string_view to_character_end(std::string_view piece);
+
 }  // namespace stockade

@@ -23,8 +23,10 @@ struct SpawnRequest {
   std::vector<std::string> environment;  // the whole block, `NAME=value`
   std::string working_directory;         // absolute
   std::optional<std::string> input;      // bytes for standard input; absent: /dev/null
-  bool status_channel = false;           // a pipe to the host on descriptor 3
-  bool block_term = false;               // SIGTERM is blocked in the child until it unblocks it
+  // A pipe to the host on descriptor 3. It is a leash as well: a child that keeps its end open ends
+  // itself, with all that it started, when the host's end closes.
+  bool status_channel = false;
+  bool block_term = false;  // SIGTERM is blocked in the child until it unblocks it
 };
 
 // Which step failed decides whose fault it is; the kernel gives one errno for several.
@@ -56,7 +58,7 @@ class STOCKADE_API ProcessObserver {
 
 // The child leads a session of its own with default signal dispositions, an empty signal mask and
 // no descriptor but 0, 1, 2 (and 3). Callbacks never run inside spawn(). Dropping a Process that
-// has not exited kills its group; the loop still reaps it.
+// has not exited ends its tree as end_tree() does; the loop still reaps it.
 class STOCKADE_API Process {
  public:
   using Spawned = std::variant<std::unique_ptr<Process>, SpawnError>;
@@ -70,6 +72,12 @@ class STOCKADE_API Process {
   // To the whole process group. Until reap() no other process can get its id, so this never
   // reaches a stranger, not even after the exit of the leader.
   void signal_group(int signal) noexcept;
+  // Ends the child and what it started, without a chance to clean up. A child that still holds its
+  // end of the status channel owns its tree: it is told by closing ours, since killing it would set
+  // free what has left its group, and killed only when it has not ended kLeashLimit later. Any
+  // other is killed with its group at once.
+  void end_tree() noexcept;
+  static constexpr int kLeashLimit = 1000;  // ms
   // Takes the zombie away once on_exit() was called; until then it guards the group's id.
   void reap() noexcept;
   void pause(Stream stream) noexcept;  // stop reading, so that a full pipe holds the child back

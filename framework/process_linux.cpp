@@ -52,6 +52,8 @@ struct Process::State {
   bool reaped = false;
   int handles = 0;  // open libuv handles; the state goes with the last
   uv_poll_t exit{};
+  uv_timer_t leash{};  // from the moment at which the child was told to end its tree
+  bool leash_open = false;
   Reader readers[3];
   uv_pipe_t input{};
   uv_write_t write{};
@@ -123,6 +125,39 @@ struct Process::State {
              [](uv_write_t* request, int) { static_cast<State*>(request->data)->close_input(); });
   }
 
+  // The child may have ended without having been told to; then there is nothing to wait for.
+  void close_leash() {
+    if (!leash_open) return;
+    leash_open = false;
+    uv_close(reinterpret_cast<uv_handle_t*>(&leash),
+             [](uv_handle_t* handle) { static_cast<State*>(handle->data)->closed(); });
+  }
+
+  void signal_group(int signal) {
+    if (!reaped) ::kill(-pid, signal);
+  }
+
+  void end_tree() {
+    Reader& status = readers[static_cast<int>(Stream::status)];
+    if (exited || !status.open) {
+      if (!leash_open) signal_group(SIGKILL);  // else it is being waited for
+      return;
+    }
+    uv_timer_init(loop->uv(), &leash);
+    leash.data = this;
+    leash_open = true;
+    ++handles;
+    uv_timer_start(
+        &leash,
+        [](uv_timer_t* timer) {
+          auto* state = static_cast<State*>(timer->data);
+          state->close_leash();
+          state->signal_group(SIGKILL);
+        },
+        kLeashLimit, 0);
+    finish(status);
+  }
+
   void reap() {
     if (reaped || !exited) return;
     reaped = true;
@@ -143,6 +178,7 @@ struct Process::State {
     } while (waited != 0 && errno == EINTR);
     if (waited == 0 && info.si_pid == 0) return;
     exited = true;
+    close_leash();
     uv_poll_stop(&exit);
     uv_close(reinterpret_cast<uv_handle_t*>(&exit),
              [](uv_handle_t* handle) { static_cast<State*>(handle->data)->closed(); });
@@ -335,7 +371,7 @@ void Process::close_stream(Stream stream) noexcept {
 
 Process::~Process() {
   state_->observer = nullptr;
-  signal_group(SIGKILL);
+  end_tree();
   state_->reap();
   close_streams();
   if (state_->handles == 0) delete state_;
@@ -346,7 +382,11 @@ int Process::pid() const noexcept {
 }
 
 void Process::signal_group(int signal) noexcept {
-  if (!state_->reaped) ::kill(-state_->pid, signal);
+  state_->signal_group(signal);
+}
+
+void Process::end_tree() noexcept {
+  state_->end_tree();
 }
 
 void Process::reap() noexcept {
@@ -368,8 +408,9 @@ void Process::resume(Stream stream) noexcept {
 }
 
 void Process::close_streams() noexcept {
-  for (auto& reader : state_->readers) state_->finish(reader);
-  state_->close_input();
+  State* state = state_;  // the observer may drop this Process at each end
+  for (auto& reader : state->readers) state->finish(reader);
+  state->close_input();
 }
 
 }  // namespace stockade

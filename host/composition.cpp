@@ -75,6 +75,10 @@ LoaderConfig compose(const CompositionOptions& options) {
       plugin_config(config, "bash-sandbox", "--workspace")["cwd"] = *options.workspace;
   }
   if (options.cwd) plugin_config(config, "bash-sandbox", "--cwd")["cwd"] = *options.cwd;
+  if (options.keep_spills)
+    for (const auto& entry : config.plugins)
+      if (entry.plugin == "bash-sandbox")
+        plugin_config(config, "bash-sandbox", "--json").emplace("keepSpills", true);
   if (options.backend) {
     auto& sandbox = plugin_config(config, "sandbox-local", "--backend");
     sandbox["backends"] = {*options.backend};

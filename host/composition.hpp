@@ -21,6 +21,7 @@ struct CompositionOptions {
       workspace;                       // likewise; also the working directory unless `cwd` is given
   std::optional<std::string> cwd;      // of the entry for `bash-sandbox`
   std::optional<std::string> backend;  // of the entry for `sandbox-local`, instead of what it names
+  bool keep_spills = false;  // of the entry for `bash-sandbox`: the host ends before its reader
   LogLevel log_level = LogLevel::warn;
 };
 

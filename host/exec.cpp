@@ -134,7 +134,9 @@ int report_failure(const std::exception_ptr& error) {
 
 int exec_command(const ExecOptions& options) {
   try {
-    Host host(options.composition);
+    CompositionOptions composition = options.composition;
+    composition.keep_spills = options.json;
+    Host host(composition);
     auto shell = host.service<Shell>();
     AbortOnSignal abort(host.loop());
     PassThrough streams(host.loop(), abort);

@@ -2,6 +2,7 @@
 // `stockade plugins`: the tree of fibers.
 #include <iostream>
 
+#include "bash-sandbox/shell.hpp"
 #include "framework/fields.hpp"
 #include "host/commands.hpp"
 
@@ -32,6 +33,11 @@ int list_plugins(const CompositionOptions& options) {
   try {
     Host host(options);
     print_fiber(*host.context().fiber(), "");
+    if (auto shell = host.context().find<Shell>()) {
+      const ShellLoad load = shell->load();
+      std::cout << "calls: " << load.running << " running, at most " << load.limit << ", "
+                << load.queued << " queued, " << load.background << " in the background\n";
+    }
     std::cout.flush();
     return 0;
   } catch (...) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Provides ctx.shell over ctx.sandbox and ctx.sandboxPolicy.
+// Provides ctx.shell and ctx.shellEnvironment over ctx.sandbox and ctx.sandboxPolicy.
 #include "bash-sandbox/executor.hpp"
 #include "framework/plugin.hpp"
 
@@ -7,9 +7,11 @@ namespace stockade {
 namespace {
 
 Task<> apply(Context context, BashSandboxConfig config) {
-  context.provide<Shell>(std::make_shared<BashExecutor>(
+  auto executor = std::make_shared<BashExecutor>(
       context.loop(), std::move(config), context.get<SandboxPolicyResolver>(),
-      [context] { return context.get<SandboxProvider>(); }, context.code()));
+      [context] { return context.get<SandboxProvider>(); }, context.code());
+  context.provide<ShellEnvironment>(executor->environment());
+  context.provide<Shell>(executor);
   co_return;
 }
 

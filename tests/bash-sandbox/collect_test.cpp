@@ -16,19 +16,14 @@ namespace {
 // A collector and the files that it leaves.
 struct Rig {
   explicit Rig(std::size_t cap, std::uint64_t spill_cap = 1 << 30)
-      : collector(loop, directory, "stdout", cap, spill_cap, [this] { ++drained; }) {}
-  ~Rig() {
-    auto path = collector.captured().spill_path;
-    if (!path) return;
-    wait_until(loop, [this] { return collector.flushed(); });
-    std::filesystem::remove_all(std::filesystem::path(*path).parent_path());
-  }
+      : collector(loop, directory, "stdout", "", cap, spill_cap, [this] { ++drained; }) {}
   std::string spilled() {
+    collector.close();
     wait_until(loop, [this] { return collector.flushed(); });
     return read_file(collector.captured().spill_path.value());
   }
   Loop loop;
-  SpillDirectory directory;
+  SpillDirectory directory{loop};
   int drained = 0;
   Collector collector;
 };
@@ -150,6 +145,7 @@ TEST_CASE("collect: a disk that is behind holds the reader back until it has cau
   CHECK(pushed < 100);
   CHECK_FALSE(rig.collector.flushed());
   CHECK(wait_until(rig.loop, [&] { return rig.drained > 0; }));
-  CHECK(rig.collector.flushed());
   CHECK_FALSE(rig.collector.saturated());
+  rig.collector.close();
+  CHECK(wait_until(rig.loop, [&] { return rig.collector.flushed(); }));
 }

@@ -50,9 +50,34 @@ TEST_CASE("executor: denial text with success or with death by a signal is no de
   CHECK_FALSE(killed.sandbox.evidence);
 }
 
-TEST_CASE("executor: denial text on standard output is no denial") {
+TEST_CASE("executor: on standard output a diagnostic is a denial when the errors were sent there") {
   Rig rig;
-  CHECK(rig.bash("echo 'x: Permission denied'; exit 1").outcome == BashOutcome::failed);
+  for (const char* line : {"touch: cannot touch 'x': Permission denied",
+                           "PermissionError: [Errno 13] Permission denied: 'x'",
+                           "Error: EACCES: permission denied, open 'x'"}) {
+    CAPTURE(line);
+    auto result = rig.bash("echo \"" + std::string(line) + "\" >&2 2>&1; exit 1");
+    CHECK(result.outcome == BashOutcome::denied);
+    auto merged = rig.bash("(echo \"" + std::string(line) + "\" >&2; seq 1 100000; exit 1) 2>&1");
+    CHECK(merged.outcome == BashOutcome::denied);
+    CHECK(merged.sandbox.evidence == line);
+    CHECK(rig.bash("echo \"" + std::string(line) + "\"; exit 0").outcome == BashOutcome::ok);
+    // With errors of its own on stderr the command kept the two apart.
+    auto apart = rig.bash("echo \"" + std::string(line) + "\"; echo other >&2; exit 1");
+    CHECK(apart.outcome == BashOutcome::failed);
+    CHECK_FALSE(apart.sandbox.evidence);
+  }
+}
+
+TEST_CASE("executor: other words on standard output are no denial") {
+  Rig rig;
+  for (const char* line : {"Permission denied", "grep for Permission denied here",
+                           "x: Permission denied by the moderator", "> \"Permission denied\""}) {
+    CAPTURE(line);
+    auto result = rig.bash("echo '" + std::string(line) + "'; exit 1");
+    CHECK(result.outcome == BashOutcome::failed);
+    CHECK_FALSE(result.sandbox.denied);
+  }
 }
 
 TEST_CASE("executor: a denial counts however much follows it") {

@@ -31,6 +31,7 @@ TEST_CASE("result: the JSON of a command that ran") {
   result.outcome = BashOutcome::denied;
   result.exit_code = 3;
   result.timeout = std::chrono::milliseconds(120000);
+  result.queued = std::chrono::milliseconds(7);
   result.duration = std::chrono::milliseconds(12);
   result.out = {"out\n", false, 4, std::nullopt, std::nullopt};
   result.err = {"tail", true, 900, "/var/tmp/x.log", "the spill file ends at its cap"};
@@ -42,7 +43,7 @@ TEST_CASE("result: the JSON of a command that ran") {
         R"("stderr":{"text":"tail","truncated":true,"bytes":900,"spillPath":"/var/tmp/x.log",)"
         R"("spillNote":"the spill file ends at its cap"},"sandbox":{"mode":"read-only",)"
         R"("backend":"bwrap","enforcement":"full","denied":true,"runnerFailed":false,"ran":true,)"
-        R"("evidence":"x: Read-only file system"},"durationMs":12})");
+        R"("evidence":"x: Read-only file system"},"queuedMs":7,"durationMs":12})");
 }
 
 TEST_CASE("result: facts that do not exist are absent from the JSON") {
@@ -58,6 +59,9 @@ TEST_CASE("result: facts that do not exist are absent from the JSON") {
     CHECK_FALSE(json["sandbox"].contains(key));
   CHECK_FALSE(json["stdout"].contains("spillPath"));
   CHECK_FALSE(json.contains("error"));
+  CHECK_FALSE(json.contains("notes"));
+  result.notes = {"something \xff"};
+  CHECK(to_json(result)["notes"] == nlohmann::ordered_json{"something \ufffd"});
 }
 
 TEST_CASE("result: bytes of any kind make valid JSON and keep their count") {

@@ -2,10 +2,8 @@
 // An executor over a fake sandbox, and real bash children.
 #pragma once
 
-#include <filesystem>
 #include <fstream>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "bash-sandbox/executor.hpp"
@@ -19,15 +17,8 @@ struct Rig {
       : policies(std::make_shared<SandboxPolicyService>(policy)),
         shell(std::make_shared<BashExecutor>(loop, std::move(config), policies,
                                              [this] { return sandbox; })) {}
-  ~Rig() {
-    for (const auto& directory : spill_directories) std::filesystem::remove_all(directory);
-  }
-
   BashResult run(BashRequest request, AbortSignal abort = {}, OutputSink* sink = nullptr) {
-    BashResult result =
-        await_task(loop, shell->run(shell->resolve(request), std::move(abort), sink));
-    note_spills(result);
-    return result;
+    return await_task(loop, shell->run(shell->resolve(request), std::move(abort), sink));
   }
   BashResult bash(const std::string& command) { return run(BashRequest{.command = command}); }
 
@@ -38,21 +29,13 @@ struct Rig {
     Completion<BashResult> done = process.done();
     if (!wait_until(loop, [&] { return done.settled(); }))
       throw std::runtime_error("the process did not settle in time");
-    note_spills(done.value());
     return done.value();
-  }
-
-  void note_spills(const BashResult& result) {
-    for (const auto* stream : {&result.out, &result.err})
-      if (stream->spill_path)
-        spill_directories.insert(std::filesystem::path(*stream->spill_path).parent_path());
   }
 
   Loop loop;
   std::shared_ptr<FakeSandbox> sandbox = std::make_shared<FakeSandbox>();
   std::shared_ptr<SandboxPolicyService> policies;
   std::shared_ptr<BashExecutor> shell;
-  std::set<std::filesystem::path> spill_directories;
 };
 
 // A process that is there and no zombie.

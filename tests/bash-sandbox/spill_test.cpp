@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "bash-sandbox/spill.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,8 +16,11 @@
 #include "tests/support/scratch.hpp"
 
 using namespace stockade;
+using stockade::test::exists;
 using stockade::test::read_file;
+using stockade::test::Scratch;
 using stockade::test::wait_until;
+using stockade::test::write_file;
 
 namespace {
 
@@ -37,20 +42,20 @@ class SoftLimit {
 };
 
 struct Rig {
-  ~Rig() {
-    if (!first.empty()) std::filesystem::remove_all(std::filesystem::path(first).parent_path());
+  explicit Rig(SpillLimits limits = {}) : directory(loop, limits) {}
+  std::unique_ptr<Spill> open(std::string_view stream, std::uint64_t cap = 1 << 30,
+                              const std::string& workspace = "") {
+    return std::make_unique<Spill>(loop, directory, stream, workspace, cap, [this] { ++drained; });
   }
-  std::unique_ptr<Spill> open(std::string_view stream, std::uint64_t cap = 1 << 30) {
-    auto spill = std::make_unique<Spill>(loop, directory, stream, cap, [this] { ++drained; });
-    if (first.empty() && spill->path()) first = *spill->path();
-    return spill;
+  void close(Spill& spill) {
+    spill.close();
+    REQUIRE(wait_until(loop, [&] { return spill.closed(); }));
   }
   void flush(const Spill& spill) {
     REQUIRE(wait_until(loop, [&] { return spill.pending() == 0; }));
   }
   Loop loop;
   SpillDirectory directory;
-  std::string first;
   int drained = 0;
 };
 
@@ -92,10 +97,11 @@ TEST_CASE("spill: a file name tells the process and the stream and cannot be gue
 }
 
 TEST_CASE("spill: a directory that was put in place of the private one gets nothing") {
-  SpillDirectory directory;
+  Loop loop;
+  SpillDirectory directory(loop);
   std::string error;
   std::string path;
-  Fd first = directory.create_file("stdout", path, error);
+  Fd first = directory.create_file("stdout", "", path, error);
   REQUIRE(first);
   CHECK(error.empty());
   auto own = std::filesystem::path(path).parent_path();
@@ -103,7 +109,7 @@ TEST_CASE("spill: a directory that was put in place of the private one gets noth
   stockade::test::Scratch outside("/var/tmp");
   std::filesystem::rename(own, moved);
   std::filesystem::create_directory_symlink(outside.path(), own);
-  Fd second = directory.create_file("stdout", path, error);
+  Fd second = directory.create_file("stdout", "", path, error);
   CHECK(std::filesystem::is_empty(outside.path()));
   std::filesystem::remove(own);
   std::filesystem::remove_all(moved);
@@ -187,4 +193,129 @@ TEST_CASE("spill: without a descriptor there is no file and a note that says so"
   CHECK_THAT(*spill->note(), ContainsSubstring("EMFILE"));
   spill->write("text");
   CHECK(spill->pending() == 0);
+}
+
+TEST_CASE("spill: its directory goes with the last who refers to it unless it is to be kept") {
+  for (bool keep : {false, true}) {
+    Loop loop;
+    std::string path;
+    {
+      SpillDirectory directory(loop, {.keep = keep});
+      Spill spill(loop, directory, "stdout", "", 1000, nullptr);
+      path = *spill.path();
+      spill.write("text");
+      spill.close();
+    }
+    loop.drain();
+    CHECK(exists(path) == keep);
+    auto directory = std::filesystem::path(path).parent_path();
+    CHECK(exists(directory) == keep);
+    std::filesystem::remove_all(directory);
+  }
+}
+
+TEST_CASE("spill: the directory of a dead host is removed once it is old and no other") {
+  Scratch base("/var/tmp");
+  auto make = [&](const std::string& name, int mode) {
+    std::string path = base / name;
+    std::filesystem::create_directory(path);
+    write_file(path + "/stockade-subprocess-1-1-aa-stdout.log", "x");
+    chmod(path.c_str(), static_cast<mode_t>(mode));
+    return path;
+  };
+  std::string dead = make("stockade-subprocess-dead", 0700);
+  std::string alive = make("stockade-subprocess-alive", 0700);
+  std::string open_to_all = make("stockade-subprocess-open", 0755);
+  std::string foreign = make("something-else", 0700);
+  std::string full = make("stockade-subprocess-full", 0700);
+  write_file(full + "/precious", "x");
+  std::string elsewhere = make("elsewhere", 0700);
+  std::filesystem::create_directory_symlink(elsewhere, base / "stockade-subprocess-link");
+  Fd lock(open(alive.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(flock(lock.get(), LOCK_EX) == 0);
+
+  CHECK(SpillDirectory::remove_stale_in(base.path(), 3600) == 0);
+  CHECK(exists(dead));
+  CHECK(SpillDirectory::remove_stale_in(base.path(), 0) == 1);
+  CHECK_FALSE(exists(dead));
+  for (const auto& kept : {alive, open_to_all, foreign, full + "/precious", elsewhere}) {
+    CAPTURE(kept);
+    CHECK(exists(kept));
+  }
+  CHECK(exists(elsewhere + "/stockade-subprocess-1-1-aa-stdout.log"));
+}
+
+TEST_CASE("spill: a host that lives keeps others from its directory") {
+  Rig rig;
+  auto spill = rig.open("stdout");
+  SpillDirectory::remove_stale_in("/var/tmp", 0);
+  CHECK(exists(*spill->path()));
+}
+
+TEST_CASE("spill: nothing is written where the command's own workspace would hold it") {
+  Rig rig;
+  for (const char* workspace : {"/var/tmp", "/var", "/"}) {
+    auto spill = rig.open("stdout", 1000, workspace);
+    CHECK_FALSE(spill->path());
+    CHECK(spill->closed());
+    CHECK_THAT(spill->note().value(), ContainsSubstring("lies in the workspace"));
+  }
+  CHECK(rig.open("stdout", 1000, "/var/tmp/workspace")->path());
+}
+
+TEST_CASE("spill: the oldest files make room for new ones and those in use stay") {
+  Rig rig({.total_bytes = 100});
+  auto used = rig.open("stdout");
+  used->write(std::string(40, 'a'));
+  rig.flush(*used);
+  std::string old_path;
+  {
+    auto old = rig.open("stdout");
+    old->write(std::string(40, 'b'));
+    rig.flush(*old);
+    old_path = *old->path();
+  }
+  CHECK(exists(old_path));
+  auto fresh = rig.open("stdout");
+  fresh->write(std::string(50, 'c'));
+  rig.flush(*fresh);
+  CHECK_FALSE(exists(old_path));
+  CHECK(read_file(*used->path()).size() == 40);
+  CHECK(read_file(*fresh->path()).size() == 50);
+  CHECK_FALSE(fresh->note());
+  fresh->write(std::string(50, 'd'));
+  rig.flush(*fresh);
+  CHECK(read_file(*fresh->path()).size() == 60);
+  CHECK_THAT(fresh->note().value(), ContainsSubstring("have reached their cap"));
+}
+
+TEST_CASE("spill: a file that cannot be closed is advertised no longer") {
+  Rig rig;
+  auto spill = rig.open("stdout");
+  spill->write("text");
+  rig.flush(*spill);
+  // As a file system that reports its errors at close does.
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    if (std::filesystem::read_symlink(entry, ignored) == *spill->path())
+      ::close(std::stoi(entry.path().filename()));
+  }
+  rig.close(*spill);
+  CHECK_FALSE(spill->path());
+  CHECK_THAT(spill->note().value(), ContainsSubstring("EBADF"));
+}
+
+TEST_CASE("spill: one that is given up says so and holds nothing up") {
+  Rig rig;
+  auto spill = rig.open("stdout");
+  spill->write(std::string(1000, 'x'));
+  CHECK(spill->pending() == 1000);
+  spill->abandon();
+  CHECK(spill->pending() == 0);
+  CHECK(spill->closed());
+  CHECK_THAT(spill->note().value(), ContainsSubstring("the disk did not take the rest in time"));
+  spill->write("more");
+  CHECK(spill->pending() == 0);
+  rig.loop.drain();
+  CHECK(rig.drained == 0);
 }

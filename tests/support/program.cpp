@@ -12,8 +12,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 namespace stockade::test {
@@ -106,8 +104,15 @@ std::vector<pid_t> processes_with(const std::string& needle) {
   while (const dirent* entry = proc ? readdir(proc) : nullptr) {
     pid_t pid = static_cast<pid_t>(std::atoi(entry->d_name));
     if (pid <= 0 || pid == getpid()) continue;
-    std::ifstream in(std::string("/proc/") + entry->d_name + "/cmdline", std::ios::binary);
-    std::string line{std::istreambuf_iterator<char>(in), {}};
+    // Read whole and at once: one that ends meanwhile is an error of read(2), which a stream
+    // throws.
+    std::string line(1 << 16, '\0');
+    int file =
+        open((std::string("/proc/") + entry->d_name + "/cmdline").c_str(), O_RDONLY | O_CLOEXEC);
+    ssize_t size = file < 0 ? -1 : read(file, line.data(), line.size());
+    if (file >= 0) close(file);
+    if (size <= 0) continue;
+    line.resize(static_cast<std::size_t>(size));
     for (char& c : line)
       if (c == '\0') c = ' ';
     if (line.find(needle) != std::string::npos) found.push_back(pid);
