@@ -32,6 +32,12 @@ struct RunOptions {
 // host.
 int run_script(const RunOptions& options);
 
+struct McpOptions {
+  CompositionOptions composition;
+};
+// Until the client goes away: 0; 128+n for a signal to the host; kExitNotRun.
+int serve_mcp(const McpOptions& options);
+
 int list_plugins(const CompositionOptions& options);
 
 // Reports on stderr what kept a subcommand from starting.

@@ -16,16 +16,6 @@ namespace stockade {
 
 namespace {
 
-constexpr const char* kDefaultComposition = R"({
-  "plugins": [
-    {"plugin": "sandbox"},
-    {"plugin": "sandbox-local"},
-    {"plugin": "bash-sandbox"},
-    {"plugin": "tool-bash"},
-    {"plugin": "script"}
-  ]
-})";
-
 std::string read_file(const std::string& path) {
   auto invalid = [&](const std::string& why) {
     return Error("CONFIG_INVALID", "cannot read the config file " + path + ": " + why, path);
@@ -62,12 +52,29 @@ nlohmann::json& plugin_config(LoaderConfig& config, const std::string& plugin, c
               plugin);
 }
 
+LoaderConfig default_composition(const std::vector<std::string>& plugins) {
+  LoaderConfig config;
+  auto add = [&](const std::string& plugin) {
+    LoaderEntry entry;
+    entry.plugin = plugin;
+    config.plugins.push_back(std::move(entry));
+  };
+  for (const char* base : {"sandbox", "sandbox-local", "bash-sandbox"}) add(base);
+  for (const auto& plugin : plugins) add(plugin);
+  return config;
+}
+
 }  // namespace
 
 LoaderConfig compose(const CompositionOptions& options) {
   std::string source = options.config_file.value_or("the default composition");
-  std::string text = options.config_file ? read_file(*options.config_file) : kDefaultComposition;
-  auto config = read_config<LoaderConfig>(parse_config(text, source), source);
+  LoaderConfig config;
+  if (options.config_file) {
+    std::string text = read_file(*options.config_file);
+    config = read_config<LoaderConfig>(parse_config(text, source), source);
+  } else {
+    config = default_composition(options.plugins);
+  }
   if (options.mode) plugin_config(config, "sandbox", "--mode")["mode"] = *options.mode;
   if (options.workspace) {
     plugin_config(config, "sandbox", "--workspace")["workspaceRoot"] = *options.workspace;

@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/context.hpp"
 #include "framework/error.hpp"
@@ -13,6 +14,9 @@
 #include "framework/loop.hpp"
 
 namespace stockade {
+
+// What the built-in compositions can have beside the call path.
+inline const std::vector<std::string> kAllPlugins{"approval", "jobs", "tool-bash", "script", "mcp"};
 
 struct CompositionOptions {
   std::optional<std::string> config_file;
@@ -23,6 +27,8 @@ struct CompositionOptions {
   std::optional<std::string> backend;  // of the entry for `sandbox-local`, instead of what it names
   bool keep_spills = false;  // of the entry for `bash-sandbox`: the host ends before its reader
   LogLevel log_level = LogLevel::warn;
+  // Of the built-in composition, beside what every call needs. A config file names its own.
+  std::vector<std::string> plugins = kAllPlugins;
 };
 
 // Throws Error `CONFIG_INVALID` naming the file or the option.

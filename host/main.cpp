@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
       "not run because the sandbox or stockade itself could not; 2 on bad usage.");
 
   ExecOptions exec;
+  exec.composition.plugins = {};
   auto* exec_app = app.add_subcommand("exec", "run one command");
   add_composition(*exec_app, exec.composition);
   exec_app->add_option("--cwd", exec.composition.cwd, "working directory (default: the workspace)");
@@ -79,11 +80,19 @@ int main(int argc, char** argv) {
       ->required();
 
   RunOptions run;
+  run.composition.plugins = {"approval", "jobs", "tool-bash", "script"};
   auto* run_app = app.add_subcommand("run", "run a script of tool calls, one JSON object a line");
   add_composition(*run_app, run.composition);
   run_app->add_option("--cwd", run.composition.cwd, "working directory (default: the workspace)");
   run_app->add_flag("--pretty", run.pretty, "print for a person instead of JSON lines");
   run_app->add_option("script", run.script, "a file, or - for standard input")->required();
+
+  McpOptions mcp;
+  mcp.composition.plugins = {"approval", "jobs", "tool-bash", "mcp"};
+  auto* mcp_app = app.add_subcommand(
+      "mcp", "serve the bash tool to an MCP client on standard input and output");
+  add_composition(*mcp_app, mcp.composition);
+  mcp_app->add_option("--cwd", mcp.composition.cwd, "working directory (default: the workspace)");
 
   CompositionOptions plugins;
   auto* plugins_app = app.add_subcommand("plugins", "show what is loaded and what waits for what");
@@ -97,5 +106,6 @@ int main(int argc, char** argv) {
   }
   if (exec_app->parsed()) return exec_command(exec);
   if (run_app->parsed()) return run_script(run);
+  if (mcp_app->parsed()) return serve_mcp(mcp);
   return list_plugins(plugins);
 }

@@ -11,6 +11,7 @@
 #include "host/output.hpp"
 #include "host/pretty.hpp"
 #include "host/script_source.hpp"
+#include "host/session.hpp"
 #include "host/signals.hpp"
 #include "plugins/script/script.hpp"
 
@@ -49,7 +50,8 @@ int run_script(const RunOptions& options) {
     Printer printer(host.loop(), options.pretty);
     AbortSubscription abandon = abort.signal().on_abort([&printer] { printer.output().abandon(); });
     printer.output().on_broken([&abort] { abort.abort(SIGPIPE, "standard output was closed"); });
-    ScriptSummary summary = host.run(runner->run(source, printer, abort.signal()));
+    ScriptSummary summary =
+        host.run(runner->run(source, printer, open_session(host, {}), abort.signal()));
     if (abort.caught()) return 128 + abort.caught();
     return summary.errors == 0 ? 0 : 1;
   } catch (...) {

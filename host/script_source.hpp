@@ -3,12 +3,12 @@
 // loop.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "framework/fd.hpp"
 #include "framework/loop.hpp"
+#include "host/input.hpp"
 #include "plugins/script/script.hpp"
 
 namespace stockade {
@@ -17,25 +17,19 @@ class ScriptSource final : public LineSource {
  public:
   // `path` is a file, or `-` for standard input. Throws Error `SCRIPT_UNREADABLE` naming it.
   ScriptSource(Loop& loop, const std::string& path);
-  ~ScriptSource() override;
 
   Task<std::optional<std::string>> next_line(AbortSignal abort) override;
 
  private:
   bool take_line(std::optional<std::string>& line);
-  void read_some();
-  Task<> readable(AbortSignal abort);
 
-  Loop& loop_;
   std::string path_;
-  Fd file_;
-  int fd_ = 0;
+  Fd file_;  // none for standard input
+  std::optional<Input> input_;
   std::string buffer_;
   std::size_t searched_ = 0;  // of the buffer, without a newline
   bool discarding_ = false;   // the rest of a line that was too long
   bool ended_ = false;
-  struct Poll;
-  Poll* poll_ = nullptr;  // null for what cannot be polled, a regular file; lives until closed
 };
 
 }  // namespace stockade

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "framework/abort.hpp"
 #include "framework/task.hpp"
+#include "plugins/session.hpp"
 
 namespace stockade {
 
@@ -46,7 +48,9 @@ class ScriptRunner {
   // One call after the other. Every line that is not blank gets exactly one result, a bad one an
   // error result, and the rest still runs. Source and sink outlive the task; hold the service
   // meanwhile.
-  virtual Task<ScriptSummary> run(LineSource& source, ResultSink& sink, AbortSignal abort) = 0;
+  // Calls belong to `session`.
+  virtual Task<ScriptSummary> run(LineSource& source, ResultSink& sink,
+                                  std::shared_ptr<SessionLog> session, AbortSignal abort) = 0;
 };
 
 }  // namespace stockade

@@ -35,7 +35,8 @@ nlohmann::ordered_json line_error(const nlohmann::json& id, std::size_t number,
 
 }  // namespace
 
-Task<ScriptSummary> LineScriptRunner::run(LineSource& source, ResultSink& sink, AbortSignal abort) {
+Task<ScriptSummary> LineScriptRunner::run(LineSource& source, ResultSink& sink,
+                                          std::shared_ptr<SessionLog> session, AbortSignal abort) {
   ScriptSummary summary;
   for (std::size_t number = 1; !abort.aborted(); ++number) {
     auto reading = source.next_line(abort);
@@ -73,7 +74,12 @@ Task<ScriptSummary> LineScriptRunner::run(LineSource& source, ResultSink& sink, 
     }
 
     if (tool) {
-      auto running = tool->call(line.arguments, abort);
+      ToolCall made;
+      made.arguments = line.arguments;
+      made.abort = abort;
+      made.id = line.id.is_string() ? line.id.get<std::string>() : "line-" + std::to_string(number);
+      made.session = session;
+      auto running = tool->call(std::move(made));
       ToolResult outcome = co_await running;
       result = tool_result_json(line.id, outcome);
     }

@@ -44,9 +44,11 @@ class FakeSink final : public ResultSink {
 
 class FakeTool final : public Tool {
  public:
-  Task<ToolResult> call(json arguments, AbortSignal) override {
-    seen.push_back(arguments);
-    co_return ToolResult{"text of " + arguments.dump(), {{"outcome", "ok"}}, fails};
+  ToolDescription describe() const override { return {}; }
+  Task<ToolResult> call(ToolCall call) override {
+    seen.push_back(call.arguments);
+    ToolResult result{"text of " + call.arguments.dump(), {{"outcome", "ok"}}, fails};
+    co_return result;
   }
   std::vector<json> seen;
   bool fails = false;
@@ -62,7 +64,7 @@ struct Run {
       return name == "bash" ? tool : nullptr;
     });
     Loop loop;
-    summary = await_task(loop, runner.run(source, sink, std::move(abort)));
+    summary = await_task(loop, runner.run(source, sink, nullptr, std::move(abort)));
   }
   const nlohmann::ordered_json& only() const {
     REQUIRE(sink.results.size() == 1);
