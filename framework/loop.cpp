@@ -42,7 +42,7 @@ void start_threads(uv_loop_t* loop) {
     throw Error("LOOP_UNAVAILABLE", std::string("cannot start a thread: ") + error.what() +
                                         "; raise the limit of processes");
   }
-  static uv_work_t nothing;
+  uv_work_t nothing;  // done with before this returns
   uv_queue_work(
       loop, &nothing, [](uv_work_t*) {}, nullptr);
   uv_run(loop, UV_RUN_DEFAULT);

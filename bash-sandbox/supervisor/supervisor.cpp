@@ -243,12 +243,13 @@ int main(int argc, char** argv) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
+    // Before and not after: the command may kill this program at once.
+    report("{\"status\":\"ready\"}\n");
     execv(argv[2], argv + 3);
     exec_error = errno;
     _exit(kNotStarted);
   }
   if (exec_error) not_started(exec_error);
-  report("{\"status\":\"ready\"}\n");
 
   // The command's streams end with the command and not with this process.
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);

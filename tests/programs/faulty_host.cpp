@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// faulty_host SYSCALL ERRNO COUNT MODE COMMAND: one call through the executor in a host whose
+// kernel refuses SYSCALL with ERRNO, from the moment at which the call begins; COUNT is how many
+// calls are made. MODE is `danger` or `confined`, by a runner that confines nothing.
+//
+// A filter of seccomp is what refuses, so that the fault is at the very border to the kernel and
+// the code under test has no seam for it. It is inherited: choose what the command does not need.
+//
+// Prints a line of JSON for each call, and then one with what is left behind.
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "bash-sandbox/executor.hpp"
+#include "framework/error.hpp"
+#include "framework/json.hpp"
+#include "tests/support/await.hpp"
+#include "tests/support/fake_sandbox.hpp"
+
+namespace {
+
+using namespace stockade;
+
+const std::map<std::string, int> kCalls{
+    {"none", -1},
+    {"clone", SYS_clone},
+    {"clone3", SYS_clone3},
+    {"pidfd_open", SYS_pidfd_open},
+    {"epoll_ctl", SYS_epoll_ctl},
+    {"mkdir", SYS_mkdir},
+    {"flock", SYS_flock},
+    {"pwrite64", SYS_pwrite64},
+    {"kill", SYS_kill},
+    {"waitid", SYS_waitid},
+};
+
+// x86-64 and AArch64 number them differently, and the names above are of this build's.
+void refuse(int number, int error) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog filter{sizeof program / sizeof *program, program};
+  // In every thread: libuv's write the spill files.
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0) {
+    std::perror("seccomp");
+    std::exit(1);
+  }
+}
+
+std::size_t descriptors() {
+  return static_cast<std::size_t>(std::distance(
+      std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator{}));
+}
+
+std::string children() {
+  std::ifstream in("/proc/self/task/" + std::to_string(getpid()) + "/children");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6 || kCalls.count(argv[1]) == 0) return 2;
+  const int number = kCalls.at(argv[1]);
+  const int error = std::atoi(argv[2]);
+  const int count = std::atoi(argv[3]);
+
+  Loop loop;
+  auto sandbox = std::make_shared<test::FakeSandbox>();
+  sandbox->answer.argv = {"/usr/bin/env"};
+  BashSandboxConfig config;
+  config.cwd = "/";
+  config.max_output_bytes = 1000;
+  config.grace_ms = 300;
+  {
+    BashExecutor shell(loop, config, std::make_shared<SandboxPolicyService>(SandboxPolicyConfig{}),
+                       [&] { return sandbox; });
+    BashRequest request{.command = argv[5]};
+    request.policy =
+        SandboxExecutionPolicy{std::strcmp(argv[4], "danger") == 0 ? SandboxMode::danger_full_access
+                                                                   : SandboxMode::read_only,
+                               "/", std::nullopt};
+    request.timeout_ms = 3000;
+    // What is opened at the first use is no leak.
+    BashRequest first{.command = "true"};
+    first.policy = request.policy;
+    test::await_task(loop, shell.run(shell.resolve(first), {}, nullptr));
+    loop.drain();
+    const std::size_t before = descriptors();
+    if (number >= 0) refuse(number, error);
+    for (int i = 0; i < count; ++i) {
+      nlohmann::ordered_json line;
+      try {
+        BashResult result = test::await_task(loop, shell.run(shell.resolve(request), {}, nullptr));
+        line = to_json(result);
+      } catch (const std::exception& thrown) {
+        line = {{"thrown", thrown.what()}};
+      }
+      std::puts(json_text(line).c_str());
+    }
+    loop.drain();
+    nlohmann::ordered_json left{
+        {"descriptors", static_cast<long>(descriptors()) - static_cast<long>(before)},
+        {"children", children()}};
+    std::puts(json_text(left).c_str());
+  }
+  return 0;
+}
