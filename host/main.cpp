@@ -30,8 +30,9 @@ void add_composition(CLI::App& command, CompositionOptions& options) {
   command.add_option("--workspace", options.workspace,
                      "directory that workspace-write may write (default: the current one)");
   command
-      .add_option("--backend", options.backend, "bwrap or landlock (default: the first that works)")
-      ->check(one_of({"bwrap", "landlock"}));
+      .add_option("--backend", options.backend,
+                  "namespace, bwrap, landlock or seatbelt (default: the first that works)")
+      ->check(one_of({"namespace", "bwrap", "landlock", "seatbelt"}));
   command.add_option("--config", options.config_file,
                      "config file instead of the built-in composition");
   command

@@ -9,7 +9,7 @@
 
 namespace stockade {
 
-enum class Backend { bwrap, landlock };
+enum class Backend { namespace_, bwrap, landlock, seatbelt };
 
 // The facts about this host that an argv depends on.
 struct BackendHost {
@@ -22,6 +22,28 @@ struct BackendHost {
   int landlock_abi = 0;  // 0: none
   // Mounts made on the host later show up inside a sandbox whose `/` is a shared mount.
   bool shared_mounts = false;
+  std::string sandbox_exec{};  // absolute path of sandbox-exec, "" when there is none
+  // Canonical; what a backend without a private /tmp gives away in workspace-write.
+  std::vector<std::string> temporary_areas{"/tmp"};
 };
+
+// What one call adds to it.
+struct ConfineRequest {
+  std::vector<std::string> argv;
+  SandboxPolicy policy;
+  std::string working_directory;  // canonical
+  // What the workspace was when it was checked (file_identity); the runner refuses another one.
+  std::string workspace_identity;
+  // Directory of the host that stands at /tmp in workspace-write, "" where the backend needs none.
+  std::string tmp;
+};
+
+inline bool writes_workspace(const SandboxPolicy& policy) {
+  return policy.mode == ConfinedSandboxMode::workspace_write;
+}
+
+// True when `directory` is outside what a sandbox with a private /tmp shows: below /tmp, which it
+// covers in workspace-write, and not in the workspace.
+bool hidden_by_private_tmp(const SandboxPolicy& policy, const std::string& directory);
 
 }  // namespace stockade

@@ -6,14 +6,6 @@
 
 namespace stockade {
 
-namespace {
-
-bool writes_workspace(const SandboxPolicy& policy) {
-  return policy.mode == ConfinedSandboxMode::workspace_write;
-}
-
-}  // namespace
-
 std::vector<std::string> plain_bwrap_profile(const SandboxPolicy& policy) {
   std::vector<std::string> profile{"--ro-bind", "/",     "/",
                                    "--dev",     "/dev",  "--unshare-pid",
@@ -24,13 +16,8 @@ std::vector<std::string> plain_bwrap_profile(const SandboxPolicy& policy) {
   return profile;
 }
 
-bool bwrap_hides(const SandboxPolicy& policy, const std::string& directory) {
-  return writes_workspace(policy) && is_within(directory, "/tmp") && directory != "/tmp" &&
-         !is_within(directory, policy.workspace_root);
-}
-
-ConfinedArgv confine_bwrap(const BackendHost& host, const std::vector<std::string>& argv,
-                           const SandboxPolicy& policy, const std::string& working_directory) {
+ConfinedArgv confine_bwrap(const BackendHost& host, const ConfineRequest& request) {
+  const SandboxPolicy& policy = request.policy;
   ConfinedArgv confined;
   auto& out = confined.argv;
   auto add = [&out](std::initializer_list<std::string> words) {
@@ -50,14 +37,15 @@ ConfinedArgv confine_bwrap(const BackendHost& host, const std::vector<std::strin
          "--remount-ro", "/proc"});
   if (writes_workspace(policy)) {
     // Python's multiprocessing needs a writable /dev/shm; the rest of the private /dev is closed.
-    add({"--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--tmpfs", "/tmp"});
+    add({"--tmpfs", "/dev/shm", "--remount-ro", "/dev"});
+    if (!request.tmp.empty()) add({"--bind", request.tmp, "/tmp"});
     // An installation below /tmp would be hidden, and with it the last step.
     if (is_within(host.launcher, "/tmp")) add({"--ro-bind", host.launcher, host.launcher});
     add({"--bind", policy.workspace_root, policy.workspace_root});
   } else {
     add({"--remount-ro", "/dev"});
   }
-  add({"--chdir", working_directory, "--"});
+  add({"--chdir", request.working_directory, "--"});
 
   add({host.launcher, "--stub", "--status-fd", std::to_string(kStatusDescriptor), "--ro", "/"});
   // /dev here is private to the sandbox, its terminals included.
@@ -65,9 +53,10 @@ ConfinedArgv confine_bwrap(const BackendHost& host, const std::vector<std::strin
                            "/dev/tty", "/dev/ptmx", "/dev/pts"})
     add({"--rw", sink});
   if (writes_workspace(policy))
-    add({"--rw", "/dev/shm", "--rw", "/tmp", "--rw", policy.workspace_root});
+    add({"--rw", "/dev/shm", "--rw", "/tmp", "--rw", policy.workspace_root, "--identity",
+         request.workspace_identity});
   add({"--"});
-  out.insert(out.end(), argv.begin(), argv.end());
+  out.insert(out.end(), request.argv.begin(), request.argv.end());
 
   confined.backend = "bwrap";
   confined.enforcement = SandboxEnforcement::full;

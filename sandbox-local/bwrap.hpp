@@ -17,11 +17,6 @@ inline constexpr std::string_view kBwrapMissing =
 // (`/tmp` before the workspace, so that a workspace below /tmp stays visible).
 std::vector<std::string> plain_bwrap_profile(const SandboxPolicy& policy);
 
-ConfinedArgv confine_bwrap(const BackendHost& host, const std::vector<std::string>& argv,
-                           const SandboxPolicy& policy, const std::string& working_directory);
-
-// True when `directory` is outside what the sandbox shows: below /tmp, which it covers in
-// workspace-write, and not in the workspace. bwrap itself would go to $HOME in silence.
-bool bwrap_hides(const SandboxPolicy& policy, const std::string& directory);
+ConfinedArgv confine_bwrap(const BackendHost& host, const ConfineRequest& request);
 
 }  // namespace stockade

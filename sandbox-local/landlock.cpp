@@ -5,32 +5,37 @@
 
 namespace stockade {
 
-std::vector<std::string> landlock_rules(const SandboxPolicy& policy) {
+std::vector<std::string> landlock_rules(const BackendHost& host, const SandboxPolicy& policy) {
   std::vector<std::string> rules{"--ro", "/", "--rw", "/dev/null"};
-  if (policy.mode == ConfinedSandboxMode::workspace_write)
-    rules.insert(rules.end(), {"--rw", "/tmp", "--rw", policy.workspace_root});
+  if (!writes_workspace(policy)) return rules;
+  for (const auto& area : host.temporary_areas) rules.insert(rules.end(), {"--rw", area});
+  rules.insert(rules.end(), {"--rw", policy.workspace_root});
   return rules;
 }
 
-ConfinedArgv confine_landlock(const BackendHost& host, const std::vector<std::string>& argv,
-                              const SandboxPolicy& policy) {
+ConfinedArgv confine_landlock(const BackendHost& host, const ConfineRequest& request) {
   ConfinedArgv confined;
   confined.argv = {host.launcher, "--status-fd", std::to_string(kStatusDescriptor)};
-  for (auto& rule : landlock_rules(policy)) confined.argv.push_back(std::move(rule));
+  for (auto& rule : landlock_rules(host, request.policy)) confined.argv.push_back(std::move(rule));
+  if (writes_workspace(request.policy))
+    confined.argv.insert(confined.argv.end(), {"--identity", request.workspace_identity});
   confined.argv.push_back("--");
-  confined.argv.insert(confined.argv.end(), argv.begin(), argv.end());
+  confined.argv.insert(confined.argv.end(), request.argv.begin(), request.argv.end());
   confined.backend = "landlock";
-  confined.enforcement = SandboxEnforcement::partial;
-  confined.enforcement_reasons = {
-      "Landlock governs contents and names, but not metadata: permissions, owners, times and "
-      "extended attributes of files outside the workspace can be changed"};
-  if (policy.mode == ConfinedSandboxMode::workspace_write)
-    confined.enforcement_reasons.push_back("the host's /tmp is the temporary area");
-  confined.denial_signatures = {"permission denied"};
+  confined.enforcement = SandboxEnforcement::full;
+  if (host.landlock_abi < kFullLandlockAbi) {
+    confined.enforcement = SandboxEnforcement::partial;
+    confined.enforcement_reasons = {
+        "Landlock of this kernel (ABI " + std::to_string(host.landlock_abi) +
+        ") does not govern truncate: files outside the workspace can be emptied"};
+  }
+  // EACCES is Landlock's word, EROFS that of the metadata filter.
+  confined.denial_signatures = {"permission denied", "read-only file system"};
   confined.runner_failure_rules = {{std::vector<int>{125},
                                     {"landlock-run: "},
                                     {"landlock-run: partial enforcement (older Landlock ABI)"}}};
   confined.status_channel = true;
+  confined.block_term = true;
   return confined;
 }
 

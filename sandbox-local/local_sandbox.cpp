@@ -4,7 +4,6 @@
 #include "framework/error.hpp"
 #include "framework/fields.hpp"
 #include "sandbox-local/bwrap.hpp"
-#include "sandbox-local/landlock.hpp"
 #include "sandbox-local/probe.hpp"
 #include "sandbox/errors.hpp"
 #include "sandbox/roots.hpp"
@@ -38,22 +37,14 @@ void check_sandbox_local_config(const SandboxLocalConfig& config) {
     refuse("probeTimeoutMs must be a positive finite number", "$.probeTimeoutMs");
 }
 
-LocalSandbox::LocalSandbox(SandboxLocalConfig config, BackendHost host)
-    : config_(std::move(config)), host_(std::move(host)) {}
+LocalSandbox::LocalSandbox(Loop& loop, SandboxLocalConfig config, BackendHost host, Log log)
+    : loop_(loop),
+      config_(std::move(config)),
+      host_(std::move(host)),
+      log_(std::move(log)),
+      tasks_(loop, [](std::exception_ptr) {}) {}
 
 namespace {
-
-ConfinedArgv confine_with(Backend backend, const BackendHost& host,
-                          const std::vector<std::string>& argv, const SandboxPolicy& policy,
-                          const std::string& working_directory) {
-  switch (backend) {
-    case Backend::bwrap:
-      return confine_bwrap(host, argv, policy, working_directory);
-    case Backend::landlock:
-      return confine_landlock(host, argv, policy);
-  }
-  throw Error("SANDBOX_UNAVAILABLE", "unreachable variant in Backend");
-}
 
 std::string join(const std::vector<std::string>& parts, std::string_view between) {
   std::string text;
@@ -61,64 +52,108 @@ std::string join(const std::vector<std::string>& parts, std::string_view between
   return text;
 }
 
+std::string partial_reason(const std::vector<std::string>& reasons) {
+  return "it enforces only partially and requireFull is set: " + join(reasons, "; ");
+}
+
+// A command must not be able to replace what confines the next one.
+void check_protected(Backend backend, const SandboxPolicy& policy, const BackendHost& host,
+                     const std::vector<std::string>& protected_paths) {
+  if (backend != Backend::landlock && backend != Backend::seatbelt) return;
+  for (const auto& path : protected_paths)
+    for (const auto& area : host.temporary_areas)
+      if (is_within(canonicalize(path), area))
+        throw SandboxUnavailableError(
+            policy.mode, enum_name(backend) + ": its temporary area is the host's " + area +
+                             ", where " + path +
+                             " lies, which a command could replace; install it elsewhere");
+}
+
 }  // namespace
 
 Task<std::shared_ptr<LocalSandbox>> LocalSandbox::open(Loop& loop, SandboxLocalConfig config,
                                                        BackendHost host, Log log) {
-  std::shared_ptr<LocalSandbox> sandbox(new LocalSandbox(std::move(config), std::move(host)));
+  std::shared_ptr<LocalSandbox> sandbox(
+      new LocalSandbox(loop, std::move(config), std::move(host), std::move(log)));
   const SandboxLocalConfig& settings = sandbox->config_;
   if (!settings.runner_command.empty()) co_return sandbox;
-
   if (settings.backends.size() == 1) {
     sandbox->backend_ = settings.backends.front();
     co_return sandbox;
   }
-  for (Backend backend : settings.backends) {
-    auto probing = probe_backend(loop, backend, sandbox->host_,
-                                 std::chrono::milliseconds(settings.probe_timeout_ms));
-    ProbeVerdict verdict = co_await probing;
-    if (verdict.usable && settings.require_full) {
-      SandboxPolicy policy{ConfinedSandboxMode::workspace_write, "/"};
-      auto confined = confine_with(backend, sandbox->host_, {"true"}, policy, "/");
-      if (confined.enforcement != SandboxEnforcement::full || !verdict.metadata_protected) {
-        verdict.usable = false;
-        verdict.reason = "it enforces only partially and requireFull is set: " +
-                         join(confined.enforcement_reasons, "; ");
-      }
+  auto choosing = sandbox->choose();
+  co_await choosing;
+  co_return sandbox;
+}
+
+Task<> LocalSandbox::choose() {
+  constexpr int kAttempts = 3;
+  std::vector<std::string> reasons;
+  bool transient = false;
+  for (Backend backend : config_.backends) {
+    ProbeVerdict verdict;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      auto probing =
+          probe_backend(loop_, backend, host_, std::chrono::milliseconds(config_.probe_timeout_ms));
+      verdict = co_await probing;
+      if (verdict.usable || !verdict.transient) break;
+      auto pause = sleep(loop_, std::chrono::milliseconds(50));
+      co_await pause;
+    }
+    if (verdict.usable && config_.require_full && !verdict.full()) {
+      verdict.usable = false;
+      verdict.reason = partial_reason(verdict.partial_reasons);
     }
     if (verdict.usable) {
-      log.debug("backend " + enum_name(backend) + " is usable");
-      sandbox->backend_ = backend;
-      sandbox->metadata_protected_ = verdict.metadata_protected;
-      co_return sandbox;
+      log_.debug("backend " + enum_name(backend) + " is usable");
+      backend_ = backend;
+      metadata_protected_ = verdict.metadata_protected;
+      co_return;
     }
-    log.debug("backend " + enum_name(backend) + " is not usable: " + verdict.reason);
-    sandbox->reasons_.push_back(enum_name(backend) + ": " + verdict.reason);
+    log_.debug("backend " + enum_name(backend) + " is not usable: " + verdict.reason);
+    reasons.push_back(enum_name(backend) + ": " + verdict.reason);
+    transient = transient || verdict.transient;
   }
-  co_return sandbox;
+  reasons_ = std::move(reasons);
+  transient_ = transient;
+}
+
+Task<> LocalSandbox::choose_again() {
+  auto choosing = choose();
+  co_await choosing;
+}
+
+ConfinedArgv LocalSandbox::confine_custom(const std::vector<std::string>& argv,
+                                          const SandboxPolicy& policy) {
+  ConfinedArgv confined;
+  confined.argv = config_.runner_command;
+  for (auto& word : plain_bwrap_profile(policy)) confined.argv.push_back(std::move(word));
+  confined.argv.push_back("--");
+  confined.argv.insert(confined.argv.end(), argv.begin(), argv.end());
+  confined.backend = "custom";
+  confined.enforcement = SandboxEnforcement::full;
+  confined.denial_signatures = {"read-only file system", "permission denied"};
+  confined.runner_failure_rules = {{std::nullopt, config_.runner_failure_signatures, {}}};
+  return confined;
 }
 
 ConfinedArgv LocalSandbox::confine(const std::vector<std::string>& argv,
                                    const SandboxPolicy& policy,
                                    const std::string& working_directory) {
   bool custom = !config_.runner_command.empty();
-  if (policy.mode == ConfinedSandboxMode::workspace_write) {
-    std::vector<std::string> protected_paths = host_.protected_paths;
-    protected_paths.push_back(host_.launcher);
-    if (custom) protected_paths.push_back(config_.runner_command.front());
+  std::vector<std::string> protected_paths = host_.protected_paths;
+  protected_paths.push_back(host_.launcher);
+  if (custom) protected_paths.push_back(config_.runner_command.front());
+  if (writes_workspace(policy)) {
     check_workspace_root(policy.workspace_root, protected_paths);
-    if (!custom && backend_ == Backend::landlock)
-      for (const auto& path : protected_paths)
-        if (is_within(canonicalize(path), "/tmp"))
-          throw SandboxUnavailableError(
-              policy.mode, "landlock: its temporary area is the host's /tmp, where " + path +
-                               " lies, which a command could replace; install it elsewhere");
+    if (!custom && backend_) check_protected(*backend_, policy, host_, protected_paths);
   }
-  if (!custom && !backend_) throw SandboxUnavailableError(policy.mode, join(reasons_, "; "));
-  if (!custom && backend_ == Backend::bwrap && host_.bwrap.empty())
-    throw SandboxUnavailableError(policy.mode, "bwrap: " + std::string(kBwrapMissing));
-  bool covers_tmp = custom || backend_ == Backend::bwrap;
-  if (covers_tmp && bwrap_hides(policy, working_directory))
+  if (!custom && !backend_) {
+    if (transient_ && tasks_.size() == 0) tasks_.start(choose_again());
+    throw SandboxUnavailableError(policy.mode, join(reasons_, "; "));
+  }
+  bool private_tmp = custom || *backend_ == Backend::namespace_ || *backend_ == Backend::bwrap;
+  if (private_tmp && hidden_by_private_tmp(policy, working_directory))
     throw Error(
         "WORKDIR_REFUSED",
         "the working directory \"" + working_directory +
@@ -126,29 +161,24 @@ ConfinedArgv LocalSandbox::confine(const std::vector<std::string>& argv,
             "choose one in the workspace \"" +
             policy.workspace_root + "\"; nothing was run",
         working_directory);
+  if (custom) return confine_custom(argv, policy);
 
-  ConfinedArgv confined;
-  if (custom) {
-    confined.argv = config_.runner_command;
-    for (auto& word : plain_bwrap_profile(policy)) confined.argv.push_back(std::move(word));
-    confined.argv.push_back("--");
-    confined.argv.insert(confined.argv.end(), argv.begin(), argv.end());
-    confined.backend = "custom";
-    confined.enforcement = SandboxEnforcement::full;
-    confined.denial_signatures = {"read-only file system", "permission denied"};
-    confined.runner_failure_rules = {{std::nullopt, config_.runner_failure_signatures, {}}};
-    return confined;
+  if (auto missing = missing_runner(*backend_, host_))
+    throw SandboxUnavailableError(policy.mode, enum_name(*backend_) + ": " + *missing);
+  ConfineRequest request{argv, policy, working_directory, "", ""};
+  if (writes_workspace(policy)) {
+    request.workspace_identity = file_identity(policy.workspace_root);
+    if (private_tmp && !is_within("/tmp", policy.workspace_root))
+      request.tmp = temporary_.directory_for(policy);
   }
-  confined = confine_with(*backend_, host_, argv, policy, working_directory);
+  ConfinedArgv confined = confine_with(*backend_, host_, request);
   if (!metadata_protected_ && confined.enforcement == SandboxEnforcement::full) {
     confined.enforcement = SandboxEnforcement::partial;
     confined.enforcement_reasons.push_back("a chmod outside the workspace was not stopped");
   }
   if (config_.require_full && confined.enforcement != SandboxEnforcement::full)
-    throw SandboxUnavailableError(policy.mode, confined.backend +
-                                                   ": it enforces only partially and requireFull "
-                                                   "is set: " +
-                                                   join(confined.enforcement_reasons, "; "));
+    throw SandboxUnavailableError(
+        policy.mode, confined.backend + ": " + partial_reason(confined.enforcement_reasons));
   return confined;
 }
 

@@ -21,6 +21,8 @@
 #include "framework/process.hpp"
 #include "sandbox-local/bwrap.hpp"
 #include "sandbox-local/landlock.hpp"
+#include "sandbox-local/namespace.hpp"
+#include "sandbox-local/seatbelt.hpp"
 #include "sandbox/roots.hpp"
 #include "sandbox/status.hpp"
 
@@ -72,6 +74,7 @@ class Scratch {
     if (realpath(path_.c_str(), resolved)) path_ = resolved;
     mkdir(workspace().c_str(), 0700);
     mkdir(outside().c_str(), 0700);
+    mkdir(tmp().c_str(), 0700);
     Fd file(open(victim().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   }
   ~Scratch() {
@@ -84,6 +87,7 @@ class Scratch {
   bool usable() const { return !path_.empty(); }
   std::string workspace() const { return path_ + "/workspace"; }
   std::string outside() const { return path_ + "/outside"; }
+  std::string tmp() const { return path_ + "/tmp"; }
   std::string victim() const { return outside() + "/victim"; }
 
  private:
@@ -102,13 +106,15 @@ class ProbeRun final : public ProcessObserver {
     if (stream == Stream::status) ended_ = true;
     finish();
   }
-  void on_exit(ExitStatus) override {
+  void on_exit(ExitStatus how) override {
+    exit = how;
     exited_ = true;
     finish();
   }
 
   std::string status;
   std::string text;  // both other streams
+  ExitStatus exit;
   Completion<> done;
 
  private:
@@ -123,6 +129,16 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
+std::vector<std::string> temporary_areas() {
+  std::vector<std::string> areas{canonicalize("/tmp")};
+#ifdef _CS_DARWIN_USER_TEMP_DIR
+  char directory[PATH_MAX];
+  if (confstr(_CS_DARWIN_USER_TEMP_DIR, directory, sizeof directory) > 0)
+    areas.push_back(resolve_root(directory));
+#endif
+  return areas;
+}
+
 bool exists(const std::string& path) {
   return access(path.c_str(), F_OK) == 0;
 }
@@ -133,9 +149,11 @@ BackendHost inspect_host() {
   BackendHost host;
   host.launcher = installation_directory() + "/stockade-launch";
   host.bwrap = find_bwrap();
+  if (exists("/usr/bin/sandbox-exec")) host.sandbox_exec = "/usr/bin/sandbox-exec";
   host.protected_paths = {installation_directory(), framework_library(),
                           canonicalize("/proc/self/exe")};
   if (!host.bwrap.empty()) host.protected_paths.push_back(host.bwrap);
+  host.temporary_areas = temporary_areas();
   host.root = geteuid() == 0;
   long abi = syscall(444 /* landlock_create_ruleset */, nullptr, 0, 1);
   host.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
@@ -143,15 +161,64 @@ BackendHost inspect_host() {
   return host;
 }
 
+ConfinedArgv confine_with(Backend backend, const BackendHost& host, const ConfineRequest& request) {
+  switch (backend) {
+    case Backend::namespace_:
+      return confine_namespace(host, request);
+    case Backend::bwrap:
+      return confine_bwrap(host, request);
+    case Backend::landlock:
+      return confine_landlock(host, request);
+    case Backend::seatbelt:
+      return confine_seatbelt(host, request);
+  }
+  throw Error("SANDBOX_UNAVAILABLE", "unreachable variant in Backend");
+}
+
+std::optional<std::string> missing_runner(Backend backend, const BackendHost& host) {
+  if (backend == Backend::seatbelt)
+    return host.sandbox_exec.empty() ? std::optional<std::string>(kSandboxExecMissing)
+                                     : std::nullopt;
+  if (backend == Backend::bwrap && host.bwrap.empty()) return std::string(kBwrapMissing);
+  return std::nullopt;
+}
+
+namespace {
+
+bool is_transient(int error) {
+  return error == EAGAIN || error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+// What the probe's command did, read from the host afterwards.
+void judge(const Scratch& scratch, const std::string& text, ProbeVerdict& verdict) {
+  if (exists(scratch.outside() + "/outside")) {
+    verdict.reason = "a write outside the workspace was not stopped";
+    return;
+  }
+  if (!exists(scratch.workspace() + "/inside")) {
+    verdict.reason = "a write inside the workspace did not land" +
+                     (text.empty() ? std::string() : ": " + first_line(text));
+    return;
+  }
+  struct stat victim {};
+  verdict.metadata_protected =
+      stat(scratch.victim().c_str(), &victim) == 0 && (victim.st_mode & 07777) == 0600;
+  if (!verdict.metadata_protected)
+    verdict.partial_reasons.push_back("a chmod outside the workspace was not stopped");
+  verdict.usable = true;
+}
+
+}  // namespace
+
 Task<ProbeVerdict> probe_backend(Loop& loop, Backend backend, BackendHost host,
                                  std::chrono::milliseconds timeout) {
   ProbeVerdict verdict;
-  if (!exists(host.launcher)) {
-    verdict.reason = "the launcher " + host.launcher + " is missing; install stockade again";
+  if (auto missing = missing_runner(backend, host)) {
+    verdict.reason = *missing;
     co_return verdict;
   }
-  if (backend == Backend::bwrap && host.bwrap.empty()) {
-    verdict.reason = kBwrapMissing;
+  if (backend != Backend::seatbelt && !exists(host.launcher)) {
+    verdict.reason = "the launcher " + host.launcher + " is missing; install stockade again";
     co_return verdict;
   }
   Scratch scratch;
@@ -160,24 +227,29 @@ Task<ProbeVerdict> probe_backend(Loop& loop, Backend backend, BackendHost host,
     co_return verdict;
   }
 
-  SandboxPolicy policy{ConfinedSandboxMode::workspace_write, scratch.workspace()};
-  std::vector<std::string> command{
+  ConfineRequest wanted;
+  wanted.policy = {ConfinedSandboxMode::workspace_write, scratch.workspace()};
+  wanted.working_directory = scratch.workspace();
+  wanted.workspace_identity = file_identity(scratch.workspace());
+  if (backend == Backend::namespace_ || backend == Backend::bwrap) wanted.tmp = scratch.tmp();
+  wanted.argv = {
       // In a subshell: a redirection that fails ends a shell whose built-in `:` it belongs to.
       "/bin/sh", "-c", ": > inside; (: > \"$1/outside\"); chmod 777 \"$1/victim\"; exit 0", "probe",
       scratch.outside()};
-  ConfinedArgv confined = backend == Backend::bwrap
-                              ? confine_bwrap(host, command, policy, scratch.workspace())
-                              : confine_landlock(host, command, policy);
+  ConfinedArgv confined = confine_with(backend, host, wanted);
+  verdict.partial_reasons = confined.enforcement_reasons;
 
   SpawnRequest request;
   request.argv = confined.argv;
   request.environment = {"PATH=/usr/bin:/bin"};
   request.working_directory = scratch.workspace();
   request.status_channel = true;
+  request.block_term = confined.block_term;
   ProbeRun run(loop);
   auto spawned = Process::spawn(loop, request, run);
   if (auto* error = std::get_if<SpawnError>(&spawned)) {
     verdict.reason = error->message();
+    verdict.transient = is_transient(error->error);
     co_return verdict;
   }
   auto process = std::move(std::get<std::unique_ptr<Process>>(spawned));
@@ -192,28 +264,18 @@ Task<ProbeVerdict> probe_backend(Loop& loop, Backend backend, BackendHost host,
 
   if (timed_out) {
     verdict.reason = "the probe did not end within " + std::to_string(timeout.count()) + " ms";
+    verdict.transient = true;
     co_return verdict;
   }
   RunnerStatus status = read_status(run.status);
-  if (!status.command_ran()) {
+  bool ran = confined.status_channel ? status.command_ran() : run.exit.code == 0;
+  if (!ran) {
     verdict.reason = !status.failure.empty() ? status.failure
                      : run.text.empty()      ? "the runner ended before it was ready"
                                              : first_line(run.text);
     co_return verdict;
   }
-  if (exists(scratch.outside() + "/outside")) {
-    verdict.reason = "a write outside the workspace was not stopped";
-    co_return verdict;
-  }
-  if (!exists(scratch.workspace() + "/inside")) {
-    verdict.reason = "a write inside the workspace did not land" +
-                     (run.text.empty() ? std::string() : ": " + first_line(run.text));
-    co_return verdict;
-  }
-  struct stat victim {};
-  verdict.metadata_protected =
-      stat(scratch.victim().c_str(), &victim) == 0 && (victim.st_mode & 07777) == 0600;
-  verdict.usable = true;
+  judge(scratch, run.text, verdict);
   co_return verdict;
 }
 

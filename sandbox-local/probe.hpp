@@ -4,7 +4,9 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/loop.hpp"
 #include "framework/task.hpp"
@@ -16,10 +18,20 @@ namespace stockade {
 BackendHost inspect_host();
 
 struct ProbeVerdict {
-  bool usable = false;              // an allowed write landed and a forbidden one did not
-  bool metadata_protected = false;  // nor did a forbidden chmod
-  std::string reason;               // why it is not usable
+  bool usable = false;                       // an allowed write landed and a forbidden one did not
+  bool metadata_protected = false;           // nor did a forbidden chmod
+  bool transient = false;                    // the reason may be gone soon: no resources, no time
+  std::string reason;                        // why it is not usable
+  std::vector<std::string> partial_reasons;  // what it leaves open, a sentence each
+
+  bool full() const { return usable && partial_reasons.empty(); }
 };
+
+// The argv of a backend. Throws Error `SANDBOX_UNAVAILABLE` for one that does not exist.
+ConfinedArgv confine_with(Backend backend, const BackendHost& host, const ConfineRequest& request);
+
+// Why a backend has no program to run on this host, nothing when it has one.
+std::optional<std::string> missing_runner(Backend backend, const BackendHost& host);
 
 // Ends within `timeout`. Works in a scratch directory that it removes.
 Task<ProbeVerdict> probe_backend(Loop& loop, Backend backend, BackendHost host,

@@ -30,10 +30,11 @@ struct ConfinedArgv {
   std::vector<RunnerFailureRule> runner_failure_rules{};
 
   // Beside the seeds' fields:
-  std::string backend{};                           // `bwrap`, `landlock`, `custom`
+  std::string backend{};  // `namespace`, `bwrap`, `landlock`, `seatbelt`, `custom`
   std::vector<std::string> enforcement_reasons{};  // why it is partial, a sentence each
   // The runner reports on descriptor 3 (sandbox/status.hpp). With it the rules above are not needed
-  // to tell a runner that failed from a command that did.
+  // to tell a runner that failed from a command that did; and to close its read end is how the tree
+  // of the command's processes is ended, before SIGKILL to the runner.
   bool status_channel = false;
   // The runner stays between the host and the command and must outlive a SIGTERM to their group, so
   // that the command's own traps run: start it with SIGTERM blocked; its last step unblocks it.

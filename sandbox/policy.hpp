@@ -51,6 +51,8 @@ struct SandboxPolicyRequest {
 struct SandboxPolicy {
   ConfinedSandboxMode mode;
   std::string workspace_root;
+  // Whose temporary area it is: calls of one session find their files in /tmp again.
+  std::optional<std::string> session_id{};
 };
 
 // `ctx.sandboxPolicy`.

@@ -2,6 +2,7 @@
 #include "sandbox/roots.hpp"
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <cerrno>
 #include <climits>
@@ -28,6 +29,13 @@ bool is_within(const std::string& path, const std::string& ancestor) {
   if (ancestor == "/") return true;
   return path == ancestor || (path.size() > ancestor.size() && path.starts_with(ancestor) &&
                               path[ancestor.size()] == '/');
+}
+
+std::string file_identity(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return "";
+  return std::to_string(major(info.st_dev)) + ":" + std::to_string(minor(info.st_dev)) + ":" +
+         std::to_string(info.st_ino);
 }
 
 void check_workspace_root(const std::string& root,

@@ -19,6 +19,10 @@ std::string resolve_root(const std::string& path);
 // True when `path` is `ancestor` or below it; both absolute and normalised.
 bool is_within(const std::string& path, const std::string& ancestor);
 
+// `MAJOR:MINOR:INODE` of what is there now, "" when nothing is: who opens the path later can tell
+// whether it is still the same.
+std::string file_identity(const std::string& path);
+
 // Throws Error `WORKSPACE_REFUSED` naming the root: a missing path, a non-directory, `/`, and
 // /proc, /sys, /dev, /run with what is in them, each of which would undo the sandbox or write to
 // the kernel; also whatever contains or lies in one of `protected_paths` (stockade's own files, the

@@ -14,6 +14,12 @@ std::string text_of(const nlohmann::json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+std::optional<int> number_of(const nlohmann::json& json, const char* key) {
+  auto found = json.find(key);
+  if (found == json.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<int>();
+}
+
 }  // namespace
 
 RunnerStatus read_status(std::string_view bytes) {
@@ -27,6 +33,10 @@ RunnerStatus read_status(std::string_view bytes) {
     std::string kind = text_of(json, "status");
     if (kind == "ready" && !status.ready) {
       status.ready = true;
+    } else if (kind == "exited" && number_of(json, "exitCode")) {
+      status.exit_code = number_of(json, "exitCode");
+    } else if (kind == "signaled" && number_of(json, "signal")) {
+      status.signal = number_of(json, "signal");
     } else if (kind == "refused" || kind == "exec-failed") {
       std::string message = text_of(json, "message");
       if (status.failure.empty()) status.failure = message.empty() ? kind : message;

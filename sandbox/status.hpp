@@ -5,10 +5,17 @@
 //
 // One JSON object a line: {"status":"ready", …} just before exec; {"status":"refused","message":…}
 // when the sandbox could not be set up; {"status":"exec-failed","message":…} after `ready` when
-// exec itself failed. An empty report means that the runner never got that far.
+// exec itself failed; {"status":"exited","exitCode":…} or {"status":"signaled","signal":…} when the
+// command has ended, by the word of its parent, which holds where a runner between it and the host
+// knows only 128+n. An empty report means that the runner never got that far.
+//
+// The other direction carries one message: when the read end closes, the runner ends the whole tree
+// of the command's processes, those in sessions of their own included, and exits. A host that dies
+// sends it too. SIGKILL to the runner is the second means, as it gives the runner no time to do so.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,7 +26,10 @@ inline constexpr std::size_t kMaxStatusBytes = 16384;
 
 struct RunnerStatus {
   bool ready = false;
-  std::string failure;  // "" unless refused or exec-failed
+  std::string failure{};  // "" unless refused or exec-failed
+  // How the command ended, at most one; none when the runner was killed before it could tell.
+  std::optional<int> exit_code{};
+  std::optional<int> signal{};
 
   // The command ran if and only if this holds once the channel is at its end.
   bool command_ran() const noexcept { return ready && failure.empty(); }

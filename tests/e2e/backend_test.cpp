@@ -74,12 +74,11 @@ BACKEND_TEST("links out of the workspace lead nowhere") {
   CHECK(read_file(file) == "untouched");
 }
 
-// Landlock cannot govern metadata; that is why it reports itself as partial.
 BACKEND_TEST("what is full lets no metadata be changed and what lets it is partial") {
   std::string file = world.outside_file("f", "x");
   auto result = world.json("workspace-write", "chmod 777 " + file);
   bool changed = permissions(file) == 0777;
-  if (world.backend == "bwrap") CHECK_FALSE(changed);
+  CHECK_FALSE(changed);
   if (changed) CHECK(result["sandbox"]["enforcement"] == "partial");
   CHECK((result["sandbox"]["enforcement"] == "full" ||
          result["sandbox"]["enforcement"] == "partial"));

@@ -55,6 +55,9 @@ void for_each_user(const std::string& backend, const std::function<void(const Wo
 // One test a backend, each for every user.
 #define BACKEND_TEST_(unique, sentence)                   \
   static void unique(const stockade::test::World& world); \
+  TEST_CASE("namespace: " sentence) {                     \
+    stockade::test::for_each_user("namespace", unique);   \
+  }                                                       \
   TEST_CASE("bwrap: " sentence) {                         \
     stockade::test::for_each_user("bwrap", unique);       \
   }                                                       \

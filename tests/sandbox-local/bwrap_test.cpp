@@ -16,6 +16,12 @@ const SandboxPolicy kWrite{ConfinedSandboxMode::workspace_write, "/ws"};
 const BackendHost kUser{"/lib/stockade-launch", "/usr/bin/bwrap", {}, false, 7, false};
 const BackendHost kRoot{"/lib/stockade-launch", "/usr/bin/bwrap", {}, true, 7, false};
 
+// With what the other tests do not ask about.
+ConfinedArgv confine_bwrap(const BackendHost& host, const Words& argv, const SandboxPolicy& policy,
+                           const std::string& directory) {
+  return confine_bwrap(host, ConfineRequest{argv, policy, directory, "8:1:42", "/area/1"});
+}
+
 // Where `part` begins in `words`, or -1.
 std::ptrdiff_t position(const Words& words, const Words& part) {
   auto found = std::search(words.begin(), words.end(), part.begin(), part.end());
@@ -95,16 +101,18 @@ TEST_CASE("bwrap: read-only gives no path away") {
     CHECK_FALSE(has(argv, {"--rw", "/tmp"}));
     CHECK_FALSE(has(argv, {"--rw", "/ws"}));
     CHECK_FALSE(has(argv, {"/ws"}));
+    CHECK_FALSE(has(argv, {"/area/1"}));
+    CHECK_FALSE(has(argv, {"--identity"}));
   }
 }
 
 TEST_CASE("bwrap: workspace-write adds the workspace after the private tmp") {
   auto argv = confine_bwrap(kUser, {"true"}, kWrite, "/ws").argv;
-  auto tmp = position(argv, {"--tmpfs", "/tmp"});
+  auto tmp = position(argv, {"--bind", "/area/1", "/tmp"});
   auto bind = position(argv, {"--bind", "/ws", "/ws"});
   REQUIRE(tmp > 0);
   CHECK(bind > tmp);
-  CHECK(std::count(argv.begin(), argv.end(), "--bind") == 1);
+  CHECK(std::count(argv.begin(), argv.end(), "--bind") == 2);
   // What is mounted below /dev has to be there before /dev is closed.
   auto shm = position(argv, {"--tmpfs", "/dev/shm"});
   REQUIRE(shm > 0);
@@ -112,6 +120,8 @@ TEST_CASE("bwrap: workspace-write adds the workspace after the private tmp") {
   auto launcher = position(argv, {"/lib/stockade-launch"});
   for (const char* path : {"/dev/shm", "/tmp", "/ws"})
     CHECK(position(argv, {"--rw", path}) > launcher);
+  // The last step refuses another directory than the one that was checked.
+  CHECK(has(argv, {"--rw", "/ws", "--identity", "8:1:42", "--", "true"}));
 }
 
 TEST_CASE("bwrap: root gets back only what writing a workspace needs") {
@@ -180,17 +190,18 @@ TEST_CASE("bwrap: its dialect and its own errors are told") {
   CHECK_FALSE(rule.allowed_exit_codes);
   CHECK(rule.informational_lines.empty());
   CHECK(confined.status_channel);
+  CHECK(confined.block_term);
 }
 
-TEST_CASE("bwrap: it hides what is below tmp and outside the workspace") {
+TEST_CASE("backend: a private tmp hides what is below tmp and outside the workspace") {
   SandboxPolicy below{ConfinedSandboxMode::workspace_write, "/tmp/ws"};
-  CHECK(bwrap_hides(kWrite, "/tmp/other"));
-  CHECK(bwrap_hides(below, "/tmp/other"));
-  CHECK(bwrap_hides(below, "/tmp/ws2"));
-  CHECK_FALSE(bwrap_hides(below, "/tmp/ws"));
-  CHECK_FALSE(bwrap_hides(below, "/tmp/ws/sub"));
-  CHECK_FALSE(bwrap_hides(kWrite, "/tmp"));
-  CHECK_FALSE(bwrap_hides(kWrite, "/tmpx/other"));
-  CHECK_FALSE(bwrap_hides(kWrite, "/home"));
-  CHECK_FALSE(bwrap_hides(kReadOnly, "/tmp/other"));
+  CHECK(hidden_by_private_tmp(kWrite, "/tmp/other"));
+  CHECK(hidden_by_private_tmp(below, "/tmp/other"));
+  CHECK(hidden_by_private_tmp(below, "/tmp/ws2"));
+  CHECK_FALSE(hidden_by_private_tmp(below, "/tmp/ws"));
+  CHECK_FALSE(hidden_by_private_tmp(below, "/tmp/ws/sub"));
+  CHECK_FALSE(hidden_by_private_tmp(kWrite, "/tmp"));
+  CHECK_FALSE(hidden_by_private_tmp(kWrite, "/tmpx/other"));
+  CHECK_FALSE(hidden_by_private_tmp(kWrite, "/home"));
+  CHECK_FALSE(hidden_by_private_tmp(kReadOnly, "/tmp/other"));
 }

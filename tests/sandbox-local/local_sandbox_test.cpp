@@ -62,7 +62,8 @@ std::string refusal(const SandboxLocalConfig& config) {
 
 TEST_CASE("local_sandbox: an empty config has the documented defaults") {
   auto config = read_config<SandboxLocalConfig>(parse_config("{}", "t"), "t");
-  CHECK(config.backends == std::vector<Backend>{Backend::bwrap, Backend::landlock});
+  CHECK(config.backends ==
+        std::vector<Backend>{Backend::namespace_, Backend::bwrap, Backend::landlock});
   CHECK_FALSE(config.require_full);
   CHECK(config.runner_command.empty());
   CHECK(config.runner_failure_signatures.empty());
@@ -141,23 +142,27 @@ TEST_CASE("local_sandbox: a custom runner gets the plain profile and nothing is 
 
 TEST_CASE("local_sandbox: one backend alone is not probed") {
   auto bwrap = open_sandbox(only(Backend::bwrap), nowhere())->confine({"true"}, kReadOnly, "/");
-  CHECK(bwrap.argv == confine_bwrap(nowhere(), {"true"}, kReadOnly, "/").argv);
+  CHECK(bwrap.argv == confine_bwrap(nowhere(), {{"true"}, kReadOnly, "/", "", ""}).argv);
   auto landlock =
       open_sandbox(only(Backend::landlock), nowhere())->confine({"true"}, kReadOnly, "/");
-  CHECK(landlock.argv == confine_landlock(nowhere(), {"true"}, kReadOnly).argv);
+  CHECK(landlock.argv == confine_landlock(nowhere(), {{"true"}, kReadOnly, "/", "", ""}).argv);
 }
 
 TEST_CASE("local_sandbox: a host without a usable backend refuses with every reason") {
   BackendHost host = nowhere();
   host.bwrap.clear();
-  auto sandbox = open_sandbox({}, host);
+  SandboxLocalConfig config;
+  config.backends = {Backend::namespace_, Backend::bwrap, Backend::landlock, Backend::seatbelt};
+  auto sandbox = open_sandbox(config, host);
   for (auto mode : {ConfinedSandboxMode::read_only, ConfinedSandboxMode::workspace_write}) {
     Scratch scratch;
     auto thrown = thrown_by([&] { sandbox->confine({"true"}, {mode, scratch.path()}, "/"); });
     CHECK(thrown.code == "SANDBOX_UNAVAILABLE");
     CHECK_THAT(thrown.text, ContainsSubstring("\"" + to_string(mode) + "\""));
-    CHECK_THAT(thrown.text, ContainsSubstring("bwrap: the launcher /no-such/stockade-launch"));
+    CHECK_THAT(thrown.text, ContainsSubstring("namespace: the launcher /no-such/stockade-launch"));
+    CHECK_THAT(thrown.text, ContainsSubstring("; bwrap: no trusted bwrap"));
     CHECK_THAT(thrown.text, ContainsSubstring("; landlock: the launcher /no-such/stockade-launch"));
+    CHECK_THAT(thrown.text, ContainsSubstring("; seatbelt: no /usr/bin/sandbox-exec"));
   }
 }
 
@@ -176,11 +181,12 @@ TEST_CASE("local_sandbox: the next backend serves when the first proves unusable
   host.bwrap = scratch / "bwrap";
   write_file(host.bwrap,
              "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n", 0755);
-  auto sandbox = open_sandbox({}, host);
+  SandboxLocalConfig config;
+  config.backends = {Backend::bwrap, Backend::landlock};
+  auto sandbox = open_sandbox(config, host);
   if (host.landlock_abi > 0) {
     auto confined = sandbox->confine({"true"}, kReadOnly, "/");
-    CHECK(confined.argv == confine_landlock(host, {"true"}, kReadOnly).argv);
-    CHECK(confined.enforcement == SandboxEnforcement::partial);
+    CHECK(confined.argv == confine_landlock(host, {{"true"}, kReadOnly, "/", "", ""}).argv);
   } else {
     CHECK_THAT(
         thrown_by([&] { sandbox->confine({"true"}, kReadOnly, "/"); }).text,
@@ -207,7 +213,7 @@ TEST_CASE("local_sandbox: this host gives a usable argv or refuses") {
   std::string backend;
   auto thrown = thrown_by([&] { backend = sandbox->confine({"true"}, kReadOnly, "/").backend; });
   if (thrown.code.empty())
-    CHECK((backend == "bwrap" || backend == "landlock"));
+    CHECK((backend == "namespace" || backend == "bwrap" || backend == "landlock"));
   else
     CHECK(thrown.code == "SANDBOX_UNAVAILABLE");
 }
@@ -228,11 +234,13 @@ TEST_CASE("local_sandbox: a backend that a probe saw leave metadata open is part
                0755);
   };
   fake(": > inside\n");
-  auto full = open_sandbox({}, host)->confine({"true"}, kReadOnly, "/");
+  SandboxLocalConfig config;
+  config.backends = {Backend::bwrap, Backend::landlock};
+  auto full = open_sandbox(config, host)->confine({"true"}, kReadOnly, "/");
   CHECK(full.backend == "bwrap");
   CHECK(full.enforcement == SandboxEnforcement::full);
   fake(": > inside; chmod 777 \"$1/victim\"\n");
-  auto partial = open_sandbox({}, host)->confine({"true"}, kReadOnly, "/");
+  auto partial = open_sandbox(config, host)->confine({"true"}, kReadOnly, "/");
   CHECK(partial.backend == "bwrap");
   CHECK(partial.enforcement == SandboxEnforcement::partial);
   REQUIRE(partial.enforcement_reasons.size() == 1);
@@ -242,7 +250,9 @@ TEST_CASE("local_sandbox: a backend that a probe saw leave metadata open is part
 TEST_CASE("local_sandbox: requireFull refuses what enforces only partially") {
   SandboxLocalConfig config = only(Backend::landlock);
   config.require_full = true;
-  auto sandbox = open_sandbox(config, nowhere());
+  BackendHost old = nowhere();
+  old.landlock_abi = 1;
+  auto sandbox = open_sandbox(config, old);
   auto thrown = thrown_by([&] { sandbox->confine({"true"}, kReadOnly, "/"); });
   CHECK(thrown.code == "SANDBOX_UNAVAILABLE");
   CHECK_THAT(thrown.text,
@@ -261,17 +271,20 @@ TEST_CASE("local_sandbox: requireFull refuses what enforces only partially") {
 TEST_CASE("local_sandbox: requireFull passes over a partial backend in the chain") {
   BackendHost host = inspect_host();
   host.bwrap.clear();
+  host.landlock_abi = 1;
   SandboxLocalConfig config;
+  config.backends = {Backend::bwrap, Backend::landlock};
   config.require_full = true;
   auto sandbox = open_sandbox(config, host);
   auto thrown = thrown_by([&] { sandbox->confine({"true"}, kReadOnly, "/"); });
   CHECK(thrown.code == "SANDBOX_UNAVAILABLE");
   CHECK_THAT(thrown.text, ContainsSubstring("landlock: "));
-  if (host.landlock_abi > 0) CHECK_THAT(thrown.text, ContainsSubstring("requireFull"));
+  CHECK_THAT(thrown.text, ContainsSubstring("requireFull"));
 }
 
 TEST_CASE("local_sandbox: a workspace that would undo the sandbox is refused by every runner") {
-  for (const auto& config : {only(Backend::bwrap), only(Backend::landlock), custom({"/r"})}) {
+  for (const auto& config :
+       {only(Backend::namespace_), only(Backend::bwrap), only(Backend::landlock), custom({"/r"})}) {
     auto sandbox = open_sandbox(config, nowhere());
     for (const char* root : {"/", "/proc", "/dev", "/no-such-ws", "relative"})
       CHECK(thrown_by([&] { sandbox->confine({"true"}, write_policy(root), "/"); }).code ==
@@ -297,7 +310,7 @@ TEST_CASE("local_sandbox: a working directory that the private tmp would cover i
   Scratch workspace("/tmp");
   Scratch outside("/tmp");
   auto policy = write_policy(workspace.path());
-  for (const auto& config : {only(Backend::bwrap), custom({"/r"})}) {
+  for (const auto& config : {only(Backend::namespace_), only(Backend::bwrap), custom({"/r"})}) {
     auto sandbox = open_sandbox(config, nowhere());
     auto thrown = thrown_by([&] { sandbox->confine({"true"}, policy, outside.path()); });
     CHECK(thrown.code == "WORKDIR_REFUSED");

@@ -68,7 +68,7 @@ TEST_CASE("probe: the launcher of this host is found whatever the directory and 
 TEST_CASE("probe: a launcher that is missing makes every backend unusable") {
   BackendHost host = inspect_host();
   host.launcher = "/no-such/stockade-launch";
-  for (Backend backend : {Backend::bwrap, Backend::landlock}) {
+  for (Backend backend : {Backend::namespace_, Backend::bwrap, Backend::landlock}) {
     auto verdict = probe(backend, host);
     CHECK_FALSE(verdict.usable);
     CHECK_THAT(verdict.reason, ContainsSubstring("/no-such/stockade-launch"));
@@ -83,12 +83,15 @@ TEST_CASE("probe: without a bwrap the reason says what to install") {
   CHECK(verdict.reason == kBwrapMissing);
 }
 
-TEST_CASE("probe: landlock is usable where the kernel has it and leaves metadata open") {
+TEST_CASE("probe: what this host can run protects metadata, and what it cannot has a reason") {
   BackendHost host = inspect_host();
-  auto verdict = probe(Backend::landlock, host);
-  CHECK(verdict.usable == (host.landlock_abi > 0));
-  CHECK(verdict.usable == verdict.reason.empty());
-  CHECK_FALSE(verdict.metadata_protected);
+  for (Backend backend : {Backend::namespace_, Backend::landlock}) {
+    auto verdict = probe(backend, host);
+    CAPTURE(verdict.reason);
+    CHECK(verdict.usable == verdict.metadata_protected);
+    CHECK(verdict.usable == verdict.reason.empty());
+  }
+  CHECK(probe(Backend::landlock, host).usable == (host.landlock_abi > 0));
 }
 
 TEST_CASE("probe: a bwrap that is usable protects metadata and one that is not has a reason") {

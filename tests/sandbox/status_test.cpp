@@ -71,3 +71,18 @@ TEST_CASE("status: two ready reports are no proof") {
 TEST_CASE("status: what is quoted of a report is bounded") {
   CHECK(read_status(std::string(kMaxStatusBytes, 'x')).failure.size() < 400);
 }
+
+TEST_CASE("status: how the command ended comes from its parent") {
+  auto exited = read_status("{\"status\":\"ready\"}\n{\"status\":\"exited\",\"exitCode\":137}\n");
+  CHECK(exited.command_ran());
+  CHECK(exited.exit_code == 137);
+  CHECK_FALSE(exited.signal);
+  auto signaled = read_status("{\"status\":\"ready\"}\n{\"status\":\"signaled\",\"signal\":9}\n");
+  CHECK(signaled.command_ran());
+  CHECK(signaled.signal == 9);
+  CHECK_FALSE(signaled.exit_code);
+  for (const char* line :
+       {"{\"status\":\"exited\"}\n", "{\"status\":\"exited\",\"exitCode\":\"1\"}\n",
+        "{\"status\":\"signaled\",\"signal\":null}\n"})
+    CHECK_FALSE(read_status(std::string("{\"status\":\"ready\"}\n") + line).command_ran());
+}
