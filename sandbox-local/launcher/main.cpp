@@ -26,6 +26,7 @@
 #include <linux/sched.h>
 #include <linux/stat.h>
 #include <linux/time_types.h>
+#include <linux/wait.h>
 
 #include "sandbox-local/launcher/confine.hpp"
 #include "sandbox-local/launcher/metadata.hpp"
@@ -153,15 +154,20 @@ enum class Filter { none, refuse, perform };
   sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
   for (int fd = 0; fd < 3; ++fd) close_fd(fd);
   if (status_descriptor() >= 0) close_fd(status_descriptor());
-  for (;;) {
+  for (long deadline = -1;;) {
     int status = 0;
-    long pid = sys(__NR_wait4, -1, &status, 0, nullptr);
+    long pid = sys(__NR_wait4, -1, &status, deadline < 0 ? 0 : WNOHANG, nullptr);
     if (pid == command) {
       shared->wait_status = status;
       shared->has_wait_status = 1;
-      exit_now(0);
+      deadline = clock_ms() + kLingerMs;
+    } else if (pid == 0) {
+      if (clock_ms() >= deadline) exit_now(0);
+      __kernel_timespec pause{0, 2'000'000};
+      sys(__NR_nanosleep, &pause, nullptr);
+    } else if (pid < 0 && pid != -EINTR) {
+      exit_now(0);  // nothing is left
     }
-    if (pid < 0 && pid != -EINTR) exit_now(kRefused);
   }
 }
 

@@ -56,21 +56,24 @@ int kill_children(long self) {
   return killed;
 }
 
+// Takes away all zombies; 0 while there are children, else -ECHILD.
+long reap(const Waiting& waiting) {
+  for (;;) {
+    int status = 0;
+    long pid = sys(__NR_wait4, -1, &status, WNOHANG, nullptr);
+    if (pid <= 0) return pid;
+    if (pid != waiting.child || waiting.shared->has_wait_status) continue;
+    waiting.shared->wait_status = status;
+    waiting.shared->has_wait_status = 1;
+  }
+}
+
 // Bounded, as a command that forks without end can outrun it; the host kills what is left.
 void sweep(const Waiting& waiting) {
   constexpr int kRounds = 4000;
   long self = sys(__NR_getpid);
   for (int round = 0; round < kRounds; ++round) {
-    int status = 0;
-    long reaped;
-    do {
-      reaped = sys(__NR_wait4, -1, &status, WNOHANG, nullptr);
-      if (reaped == waiting.child && !waiting.shared->has_wait_status) {
-        waiting.shared->wait_status = status;
-        waiting.shared->has_wait_status = 1;
-      }
-    } while (reaped > 0);
-    if (reaped == -ECHILD) return;
+    if (reap(waiting) == -ECHILD) return;
     if (kill_children(self) < 0) {  // a kernel without CONFIG_PROC_CHILDREN
       if (waiting.shared->has_wait_status) return;
       sys(__NR_kill, waiting.child, kSigKill);
@@ -94,6 +97,12 @@ void sweep(const Waiting& waiting) {
 }
 
 }  // namespace
+
+long clock_ms() {
+  __kernel_timespec now{};
+  sys(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, &now);
+  return static_cast<long>(now.tv_sec) * 1000 + static_cast<long>(now.tv_nsec) / 1'000'000;
+}
 
 Shared* share_state() {
   long page =
@@ -134,9 +143,11 @@ void supervise(const Waiting& waiting) {
   pollfd polled[3] = {{static_cast<int>(signals), POLLIN, 0},
                       {status_descriptor(), 0, 0},  // an error there is its closed read end
                       {shared->listener, POLLIN, 0}};
-  bool ended = false;
-  while (!ended) {
-    long ready = sys(__NR_ppoll, polled, 3, nullptr, nullptr, 0);
+  for (long deadline = -1;;) {
+    long left = deadline < 0 ? 0 : deadline - clock_ms();
+    if (left < 0) break;
+    __kernel_timespec timeout{0, left * 1'000'000};
+    long ready = sys(__NR_ppoll, polled, 3, deadline < 0 ? nullptr : &timeout, nullptr, 0);
     if (ready < 0 && ready != -EINTR && ready != -ENOMEM) break;
     if (polled[kStatus].revents & (POLLERR | POLLNVAL)) break;
     if (polled[kListener].revents & POLLIN) {
@@ -147,15 +158,8 @@ void supervise(const Waiting& waiting) {
     if (polled[kSignals].revents & POLLIN) {
       char drained[128];
       sys(__NR_read, signals, drained, sizeof drained);
-      int status = 0;
-      for (long pid; (pid = sys(__NR_wait4, -1, &status, WNOHANG, nullptr)) > 0;)
-        if (pid == waiting.child) {
-          if (!shared->has_wait_status) {
-            shared->wait_status = status;
-            shared->has_wait_status = 1;
-          }
-          ended = true;
-        }
+      if (reap(waiting) == -ECHILD) break;
+      if (shared->has_wait_status && deadline < 0) deadline = clock_ms() + kLingerMs;
     }
   }
   sweep(waiting);

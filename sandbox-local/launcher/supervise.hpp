@@ -13,6 +13,13 @@ struct Waiting {
   long child;
 };
 
+// What the command leaves in the background has this long to end after it, as `exec > >(tee log)`
+// needs for its last lines; then it is ended.
+inline constexpr long kLingerMs = 200;
+
+// Milliseconds of a clock that only goes forward.
+long clock_ms();
+
 // Blocks all signals, as the waiting process must not die of one; returns the mask of before.
 uint64_t block_signals();
 void set_signal_mask(uint64_t mask);
