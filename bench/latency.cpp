@@ -3,7 +3,10 @@
 // runs each contestant once, in turn, so that the machine's load weighs on all alike; the ratio of
 // medians is the result, the microseconds are only context.
 #include <fcntl.h>
+#include <sched.h>
 #include <spawn.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +15,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,6 +23,7 @@
 #include "bash-sandbox/executor.hpp"
 #include "framework/error.hpp"
 #include "framework/fields.hpp"
+#include "sandbox-local/bwrap.hpp"
 #include "sandbox-local/local_sandbox.hpp"
 #include "sandbox-local/probe.hpp"
 
@@ -32,7 +37,7 @@ using namespace stockade;
 }
 
 // The floor: no loop, no framework, nothing but the kernel.
-void plain_bash() {
+void plain(const std::vector<std::string>& words) {
   int out[2];
   int err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) fail("no pipe");
@@ -41,10 +46,12 @@ void plain_bash() {
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out[1], 1);
   posix_spawn_file_actions_adddup2(&actions, err[1], 2);
-  const char* argv[] = {"bash", "-c", "true", nullptr};
+  std::vector<char*> argv;
+  for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
   pid_t pid = 0;
-  if (posix_spawnp(&pid, "bash", &actions, nullptr, const_cast<char**>(argv), environ) != 0)
-    fail("cannot spawn bash");
+  if (posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ) != 0)
+    fail("cannot spawn " + words[0]);
   posix_spawn_file_actions_destroy(&actions);
   close(out[1]);
   close(err[1]);
@@ -57,7 +64,17 @@ void plain_bash() {
   close(err[0]);
   int status = 0;
   waitpid(pid, &status, 0);
-  if (status != 0) fail("bash -c true failed");
+  if (status != 0) fail(words[0] + " failed");
+}
+
+// bubblewrap as our backend runs it, without our last step inside.
+std::vector<std::string> raw_bwrap(const BackendHost& host, const std::string& workspace) {
+  ConfineRequest request{
+      {"bash", "-c", "true"}, {ConfinedSandboxMode::read_only, workspace}, workspace, "", ""};
+  auto argv = confine_bwrap(host, request).argv;
+  auto begin = std::find(argv.begin(), argv.end(), host.launcher);
+  argv.erase(begin, std::find(begin, argv.end(), "--") + 1);
+  return argv;
 }
 
 template <class T>
@@ -89,60 +106,21 @@ struct Contestant {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  CLI::App app("The cost of one confined call, as a ratio to a plain one.", "bench-latency");
-  int rounds = 200;
-  app.add_option("--rounds", rounds, "how often each contestant runs")
-      ->check(CLI::Range(1, 100000));
-  CLI11_PARSE(app, argc, argv);
+namespace {
 
-  char workspace[] = "/var/tmp/stockade-bench-XXXXXX";
-  if (!mkdtemp(workspace)) fail("cannot create a workspace in /var/tmp");
-
-  Loop loop;
-  Log log = Log::standard_error(LogLevel::warn);
-  auto policies = std::make_shared<SandboxPolicyService>(
-      SandboxPolicyConfig{SandboxMode::read_only, workspace});
-  std::vector<std::shared_ptr<BashExecutor>> executors;
-  std::vector<Contestant> contestants;
-  contestants.push_back({"bash -c true, posix_spawn with pipes", plain_bash, {}});
-
-  auto add = [&](const std::string& name, std::shared_ptr<BashExecutor> executor,
-                 SandboxMode mode) {
-    auto call = [&loop, executor, mode, name, root = std::string(workspace)] {
-      BashRequest request;
-      request.command = "true";
-      request.policy = SandboxExecutionPolicy{mode, root, std::nullopt};
-      BashResult result =
-          run(loop, executor->run(executor->resolve(request), AbortSignal(), nullptr));
-      if (result.outcome != BashOutcome::ok)
-        fail(name +
-             " did not run: " + (result.error ? result.error->message : to_string(result.outcome)));
-    };
-    contestants.push_back({name + ", " + to_string(mode), call, {}});
-  };
-  for (Backend backend : {Backend::landlock, Backend::bwrap}) {
-    auto probing = probe_backend(loop, backend, inspect_host(), std::chrono::seconds(5));
-    ProbeVerdict verdict = run(loop, std::move(probing));
-    if (!verdict.usable) {
-      std::printf("%s is not usable here: %s\n", enum_name(backend).c_str(),
-                  verdict.reason.c_str());
-      continue;
-    }
-    SandboxLocalConfig config;
-    config.backends = {backend};
-    std::shared_ptr<LocalSandbox> sandbox =
-        run(loop, LocalSandbox::open(loop, config, inspect_host(), log));
-    BashSandboxConfig settings;
-    settings.cwd = workspace;
-    auto executor =
-        std::make_shared<BashExecutor>(loop, settings, policies, [sandbox] { return sandbox; });
-    if (executors.empty()) add("stockade, no sandbox", executor, SandboxMode::danger_full_access);
-    executors.push_back(executor);
-    add("stockade, " + enum_name(backend), executor, SandboxMode::read_only);
-    add("stockade, " + enum_name(backend), executor, SandboxMode::workspace_write);
+// In a mount namespace of this thread's own, where its children are started.
+void add_mounts(const std::string& directory, int count) {
+  if (unshare(CLONE_NEWNS) != 0 || mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    fail("no mount namespace");
+  for (int i = 0; i < count; ++i) {
+    std::string place = directory + "/" + std::to_string(i);
+    mkdir(place.c_str(), 0700);
+    if (mount("tmpfs", place.c_str(), "tmpfs", 0, "size=64k") != 0) fail("cannot mount " + place);
   }
+}
 
+void measure(std::vector<Contestant>& contestants, int rounds, const std::string& title) {
+  for (auto& contestant : contestants) contestant.micros.clear();
   for (int warm_up = 0; warm_up < 5; ++warm_up)
     for (auto& contestant : contestants) contestant.call();
   for (int round = 0; round < rounds; ++round)
@@ -153,13 +131,96 @@ int main(int argc, char** argv) {
           std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
               .count());
     }
-
   double floor = contestants.front().median();
-  std::printf("\n%-45s %10s %8s    (%d rounds, interleaved)\n", "one `true`", "median us", "ratio",
+  std::printf("\n%-45s %10s %8s    (%d rounds, interleaved)\n", title.c_str(), "median us", "ratio",
               rounds);
   for (auto& contestant : contestants)
     std::printf("%-45s %10.0f %8.2f\n", contestant.name.c_str(), contestant.median(),
                 contestant.median() / floor);
-  rmdir(workspace);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("The cost of one confined call, as a ratio to a plain one.", "bench-latency");
+  int rounds = 200;
+  int mounts = 200;
+  app.add_option("--rounds", rounds, "how often each contestant runs")
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--mounts", mounts, "as root, a second table with as many more mounts; 0: none")
+      ->check(CLI::Range(0, 10000));
+  CLI11_PARSE(app, argc, argv);
+
+  char pattern[] = "/var/tmp/stockade-bench-XXXXXX";
+  if (!mkdtemp(pattern)) fail("cannot create a workspace in /var/tmp");
+  const std::string scratch = pattern;
+  const std::string workspace = scratch + "/workspace";
+  mkdir(workspace.c_str(), 0700);
+
+  Loop loop;
+  Log log = Log::standard_error(LogLevel::warn);
+  const BackendHost host = inspect_host();
+  auto policies = std::make_shared<SandboxPolicyService>(
+      SandboxPolicyConfig{SandboxMode::read_only, workspace});
+  std::vector<std::shared_ptr<BashExecutor>> executors;
+  std::vector<Contestant> contestants;
+  contestants.push_back({"bash -c true, posix_spawn with pipes",
+                         [] {
+                           plain({"bash", "-c", "true"});
+                         },
+                         {}});
+
+  auto add = [&](const std::string& name, std::shared_ptr<BashExecutor> executor,
+                 SandboxMode mode) {
+    auto call = [&loop, executor, mode, name, workspace] {
+      BashRequest request;
+      request.command = "true";
+      request.policy = SandboxExecutionPolicy{mode, workspace, std::nullopt};
+      BashResult result =
+          run(loop, executor->run(executor->resolve(request), AbortSignal(), nullptr));
+      if (result.outcome != BashOutcome::ok)
+        fail(name +
+             " did not run: " + (result.error ? result.error->message : to_string(result.outcome)));
+    };
+    contestants.push_back({name + ", " + to_string(mode), call, {}});
+  };
+  for (Backend backend : {Backend::namespace_, Backend::landlock, Backend::bwrap}) {
+    auto probing = probe_backend(loop, backend, host, std::chrono::seconds(5));
+    ProbeVerdict verdict = run(loop, std::move(probing));
+    if (!verdict.usable) {
+      std::printf("%s is not usable here: %s\n", enum_name(backend).c_str(),
+                  verdict.reason.c_str());
+      continue;
+    }
+    SandboxLocalConfig config;
+    config.backends = {backend};
+    std::shared_ptr<LocalSandbox> sandbox = run(loop, LocalSandbox::open(loop, config, host, log));
+    BashSandboxConfig settings;
+    settings.cwd = workspace;
+    auto executor =
+        std::make_shared<BashExecutor>(loop, settings, policies, [sandbox] { return sandbox; });
+    if (executors.empty()) add("stockade, no sandbox", executor, SandboxMode::danger_full_access);
+    executors.push_back(executor);
+    if (backend == Backend::bwrap) {
+      auto words = raw_bwrap(host, workspace);
+      contestants.push_back(
+          {"bwrap with the same flags, posix_spawn", [words] { plain(words); }, {}});
+    }
+    add("stockade, " + enum_name(backend), executor, SandboxMode::read_only);
+    add("stockade, " + enum_name(backend), executor, SandboxMode::workspace_write);
+  }
+
+  measure(contestants, rounds, "one `true`");
+  if (mounts > 0 && geteuid() == 0) {
+    add_mounts(scratch, mounts);
+    measure(contestants, std::max(1, rounds / 4),
+            "one `true`, " + std::to_string(mounts) + " more mounts");
+    for (int i = 0; i < mounts; ++i)
+      umount2((scratch + "/" + std::to_string(i)).c_str(), MNT_DETACH);
+  }
+  contestants.clear();
+  executors.clear();
+  std::error_code ignored;
+  std::filesystem::remove_all(scratch, ignored);
   return 0;
 }

@@ -38,6 +38,13 @@ struct McpOptions {
 // Until the client goes away: 0; 128+n for a signal to the host; kExitNotRun.
 int serve_mcp(const McpOptions& options);
 
+struct DoctorOptions {
+  CompositionOptions composition;
+  bool json = false;
+};
+// 0 when a backend works with full enforcement, else 1; kExitNotRun.
+int examine_host(const DoctorOptions& options);
+
 int list_plugins(const CompositionOptions& options);
 
 // Reports on stderr what kept a subcommand from starting.

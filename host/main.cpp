@@ -95,6 +95,13 @@ int main(int argc, char** argv) {
   add_composition(*mcp_app, mcp.composition);
   mcp_app->add_option("--cwd", mcp.composition.cwd, "working directory (default: the workspace)");
 
+  DoctorOptions doctor;
+  auto* doctor_app = app.add_subcommand(
+      "doctor", "run every backend and say which work here, and what to do about the others");
+  doctor_app->add_option("--config", doctor.composition.config_file,
+                         "config file instead of the built-in composition");
+  doctor_app->add_flag("--json", doctor.json, "print one JSON object");
+
   CompositionOptions plugins;
   auto* plugins_app = app.add_subcommand("plugins", "show what is loaded and what waits for what");
   add_composition(*plugins_app, plugins);
@@ -108,5 +115,6 @@ int main(int argc, char** argv) {
   if (exec_app->parsed()) return exec_command(exec);
   if (run_app->parsed()) return run_script(run);
   if (mcp_app->parsed()) return serve_mcp(mcp);
+  if (doctor_app->parsed()) return examine_host(doctor);
   return list_plugins(plugins);
 }
