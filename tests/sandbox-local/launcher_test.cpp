@@ -250,7 +250,8 @@ TEST_CASE("launcher: no program can raise the privileges of the command") {
 TEST_CASE("launcher: the status channel says ready and stays out of reach") {
   Scratch scratch;
   auto result = launch_with_status(
-      scratch / "report", {"--ro", "/", "--", "sh", "-c", "echo out; echo err >&2; echo x >&3; exit 1"});
+      scratch / "report",
+      {"--ro", "/", "--", "sh", "-c", "echo out; echo err >&2; echo x >&3; exit 1"});
   if (!has_landlock()) {
     CHECK(
         read_status(read_file(scratch / "report")).failure.starts_with("Landlock is not enabled"));
@@ -260,9 +261,9 @@ TEST_CASE("launcher: the status channel says ready and stays out of reach") {
   CHECK(result.out == "out\n");
   CHECK(result.err.starts_with("err\n"));
   std::string report = read_file(scratch / "report");
-  CHECK(report == "{\"status\":\"ready\",\"landlockAbi\":" +
-                      std::to_string(inspect_host().landlock_abi) + "}\n" +
-                      "{\"status\":\"exited\",\"exitCode\":1}\n");
+  CHECK(report ==
+        "{\"status\":\"ready\",\"landlockAbi\":" + std::to_string(inspect_host().landlock_abi) +
+            "}\n" + "{\"status\":\"exited\",\"exitCode\":1}\n");
   CHECK(read_status(report).command_ran());
   CHECK(read_status(report).exit_code == 1);
 }

@@ -194,6 +194,21 @@ TEST_CASE("local_sandbox: the next backend serves when the first proves unusable
   }
 }
 
+TEST_CASE("local_sandbox: a probe that ran out of time is tried again") {
+  Scratch scratch;
+  BackendHost host = inspect_host();
+  host.bwrap = scratch / "bwrap";
+  write_file(host.bwrap,
+             "#!/bin/sh\nif mkdir \"$0.once\"; then sleep 60; fi\n"
+             "echo '{\"status\":\"ready\"}' >&3\n: > inside\n",
+             0755);
+  SandboxLocalConfig config;
+  config.backends = {Backend::bwrap, Backend::landlock};
+  config.probe_timeout_ms = 3000;
+  CHECK(open_sandbox(config, host)->confine({"true"}, kReadOnly, "/").backend == "bwrap");
+  CHECK(exists(host.bwrap + ".once"));
+}
+
 TEST_CASE("local_sandbox: the order of backends is the order of preference") {
   BackendHost host = inspect_host();
   SandboxLocalConfig config;

@@ -195,3 +195,48 @@ TEST_CASE("probe: a runner that floods its streams does not fill the host") {
   CHECK_FALSE(verdict.usable);
   CHECK(verdict.reason.size() <= 16384);
 }
+
+namespace {
+
+// Stands in for macOS' sandbox-exec: reads the first root from the profile and confines with bwrap.
+constexpr const char* kFakeSandboxExec = R"SH(#!/bin/sh
+[ "$1" = -p ] || { echo "sandbox-exec: no profile" >&2; exit 64; }
+root=$(printf '%s' "$2" | grep -o 'subpath "[^"]*"' | head -n 1 | cut -d '"' -f 2)
+shift 2
+[ "$1" = -- ] && shift
+exec bwrap --ro-bind / / --dev /dev ${root:+--bind "$root" "$root"} --chdir "$PWD" -- "$@"
+)SH";
+
+BackendHost mac(const Scratch& scratch, const std::string& script) {
+  BackendHost host;
+  host.sandbox_exec = scratch / "sandbox-exec";
+  write_file(host.sandbox_exec, script, 0755);
+  return host;
+}
+
+}  // namespace
+
+TEST_CASE("probe: a sandbox-exec that confines is usable, by what it did and without a channel") {
+  if (inspect_host().bwrap.empty() || !probe(Backend::bwrap, inspect_host()).usable) {
+    WARN("no bwrap works here that could play sandbox-exec");
+    return;
+  }
+  Scratch scratch;
+  auto verdict = probe(Backend::seatbelt, mac(scratch, kFakeSandboxExec));
+  CAPTURE(verdict.reason);
+  CHECK(verdict.full());
+}
+
+TEST_CASE("probe: a sandbox-exec that refuses, does nothing or confines nothing is not usable") {
+  Scratch scratch;
+  auto refuses =
+      probe(Backend::seatbelt, mac(scratch,
+                                   "#!/bin/sh\necho 'sandbox-exec: sandbox_apply: Operation not "
+                                   "permitted' >&2\nexit 71\n"));
+  CHECK_FALSE(refuses.usable);
+  CHECK(refuses.reason == "sandbox-exec: sandbox_apply: Operation not permitted");
+  CHECK_FALSE(probe(Backend::seatbelt, mac(scratch, "#!/bin/sh\nexit 0\n")).usable);
+  auto open = probe(Backend::seatbelt, mac(scratch, "#!/bin/sh\nshift 3\nexec \"$@\"\n"));
+  CHECK_FALSE(open.usable);
+  CHECK_THAT(open.reason, ContainsSubstring("outside the workspace was not stopped"));
+}
