@@ -39,21 +39,32 @@ std::unique_ptr<CallQueue::Ticket> CallQueue::join(std::string owner) {
 }
 
 void CallQueue::admit() {
-  while (running_ < limit_ && !waiting_.empty()) {
-    auto running_calls = [this](const Ticket* ticket) {
-      auto found = running_of_.find(ticket->owner_);
-      return found == running_of_.end() ? std::size_t{0} : found->second;
-    };
-    auto next = waiting_.begin();
-    for (auto each = waiting_.begin(); each != waiting_.end(); ++each)
-      if (running_calls(*each) < running_calls(*next)) next = each;
-    Ticket& ticket = **next;
-    waiting_.erase(next);
-    ticket.running_ = true;
-    ++running_;
-    ++running_of_[ticket.owner_];
-    ticket.admitted_.settle(true);
-  }
+  if (posted_ || running_ >= limit_ || waiting_.empty()) return;
+  posted_ = true;
+  loop_.post([weak = weak_from_this()] {
+    auto queue = weak.lock();
+    if (!queue) return;
+    queue->posted_ = false;
+    queue->admit_one();
+    queue->admit();
+  });
+}
+
+void CallQueue::admit_one() {
+  if (running_ >= limit_ || waiting_.empty()) return;
+  auto running_calls = [this](const Ticket* ticket) {
+    auto found = running_of_.find(ticket->owner_);
+    return found == running_of_.end() ? std::size_t{0} : found->second;
+  };
+  auto next = waiting_.begin();
+  for (auto each = waiting_.begin(); each != waiting_.end(); ++each)
+    if (running_calls(*each) < running_calls(*next)) next = each;
+  Ticket& ticket = **next;
+  waiting_.erase(next);
+  ticket.running_ = true;
+  ++running_;
+  ++running_of_[ticket.owner_];
+  ticket.admitted_.settle(true);
 }
 
 }  // namespace stockade

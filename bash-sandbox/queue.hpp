@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Admits calls, so many at a time. Who waits is served fairly: the owner with the fewest running
-// calls goes first, and among equals whoever has waited longest.
+// Admits calls, so many at a time and one in each turn of the loop, since starting a process is
+// what holds a turn up longest. Who waits is served fairly: the owner with the fewest running calls
+// goes first, and among equals whoever has waited longest.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +50,8 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::size_t waiting() const noexcept { return waiting_.size(); }
 
  private:
-  void admit();
+  void admit();  // the next one, on a later turn
+  void admit_one();
 
   Loop& loop_;
   std::size_t limit_;
@@ -57,6 +59,7 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::size_t running_ = 0;
   std::map<std::string, std::size_t> running_of_;
   std::list<Ticket*> waiting_;  // in the order of coming
+  bool posted_ = false;
 };
 
 }  // namespace stockade
