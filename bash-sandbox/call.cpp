@@ -323,6 +323,11 @@ void BashCall::conclude() {
   err_scanner_.finish();
 
   const RunnerStatus report = read_status(status_bytes_);
+  // The word of the command's own parent, where a runner in between knows only 128+n.
+  if (report.command_ran() && !survives_) {
+    if (report.exit_code) exit_ = ExitStatus{report.exit_code, std::nullopt};
+    if (report.signal) exit_ = ExitStatus{std::nullopt, report.signal};
+  }
   Evidence evidence;
   evidence.confined = plan_.confined.has_value();
   if (supervised_) {

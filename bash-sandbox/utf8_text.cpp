@@ -26,9 +26,10 @@ std::string_view to_character_end(std::string_view piece) {
   for (std::size_t back = 1; back <= 3 && back <= piece.size(); ++back) {
     const auto byte = static_cast<unsigned char>(piece[piece.size() - back]);
     if ((byte & 0xC0U) == 0x80U) continue;  // the inside of a character
-    const std::size_t whole = byte >= 0xF0 && byte < 0xF5   ? 4
+    // By its lead alone, valid or not, as the decoder takes it: so pieces become the same text.
+    const std::size_t whole = byte >= 0xF0 && byte < 0xF8   ? 4
                               : byte >= 0xE0 && byte < 0xF0 ? 3
-                              : byte >= 0xC2 && byte < 0xE0 ? 2
+                              : byte >= 0xC0 && byte < 0xE0 ? 2
                                                             : 1;
     return whole > back ? piece.substr(0, piece.size() - back) : piece;
   }

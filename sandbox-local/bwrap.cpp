@@ -72,7 +72,8 @@ ConfinedArgv confine_bwrap(const BackendHost& host, const ConfineRequest& reques
         "/ is a shared mount: metadata of file systems that the host mounts while the command runs "
         "can be changed");
   if (!confined.enforcement_reasons.empty()) confined.enforcement = SandboxEnforcement::partial;
-  confined.denial_signatures = {"read-only file system"};
+  // The last is what a link or a move from outside into the workspace gets.
+  confined.denial_signatures = {"read-only file system", "cross-device link"};
   confined.runner_failure_rules = {{std::nullopt, {"bwrap: "}, {}}};
   confined.status_channel = true;
   confined.block_term = true;

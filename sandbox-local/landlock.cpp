@@ -30,7 +30,8 @@ ConfinedArgv confine_landlock(const BackendHost& host, const ConfineRequest& req
         ") does not govern truncate: files outside the workspace can be emptied"};
   }
   // EACCES is Landlock's word, EROFS that of the metadata filter.
-  confined.denial_signatures = {"permission denied", "read-only file system"};
+  // The last is what a link or a move from outside into the workspace gets.
+  confined.denial_signatures = {"permission denied", "read-only file system", "cross-device link"};
   confined.runner_failure_rules = {{std::vector<int>{125},
                                     {"landlock-run: "},
                                     {"landlock-run: partial enforcement (older Landlock ABI)"}}};

@@ -34,7 +34,8 @@ ConfinedArgv confine_namespace(const BackendHost& host, const ConfineRequest& re
         "without Landlock ABI 3 in this kernel, named pipes and devices outside the workspace can "
         "be written to"};
   }
-  confined.denial_signatures = {"read-only file system"};
+  // The last is what a link or a move from outside into the workspace gets.
+  confined.denial_signatures = {"read-only file system", "cross-device link"};
   confined.runner_failure_rules = {{std::vector<int>{125}, {"landlock-run: "}, {}}};
   confined.status_channel = true;
   confined.block_term = true;

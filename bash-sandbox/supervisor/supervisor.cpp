@@ -199,8 +199,15 @@ void sweep() {
 
 [[noreturn]] void end_as_command() {
   if (ending < 0) _exit(kNotStarted);
-  if (WIFEXITED(ending)) _exit(WEXITSTATUS(ending));
+  char line[64];
+  if (WIFEXITED(ending)) {
+    snprintf(line, sizeof line, "{\"status\":\"exited\",\"exitCode\":%d}\n", WEXITSTATUS(ending));
+    report(line);
+    _exit(WEXITSTATUS(ending));
+  }
   const int signal_number = WTERMSIG(ending);
+  snprintf(line, sizeof line, "{\"status\":\"signaled\",\"signal\":%d}\n", signal_number);
+  report(line);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -251,6 +258,7 @@ int main(int argc, char** argv) {
   }
   if (exec_error) not_started(exec_error);
 
+  signal(SIGPIPE, SIG_IGN);  // the leash may be closed when the end is reported
   // The command's streams end with the command and not with this process.
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; ++fd)

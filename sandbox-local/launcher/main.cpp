@@ -263,8 +263,10 @@ int run(int argc, char** argv, char** environment) {
   Shared* shared = share_state();
   open_report(options.status_fd, shared);
 
-  // The host's death ends this process, and with it the command.
-  sys(__NR_prctl, PR_SET_PDEATHSIG, kSigKill, 0, 0, 0);
+  // The host's death ends this process, and with it the command. Where nothing but this process can
+  // end the whole tree, it must live to do so: it sees the closed status channel.
+  if (options.role != Role::landlock || options.status_fd < 0)
+    sys(__NR_prctl, PR_SET_PDEATHSIG, kSigKill, 0, 0, 0);
   uint64_t mask = block_signals();
 
   long error = 0;

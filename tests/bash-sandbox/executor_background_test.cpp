@@ -205,3 +205,17 @@ TEST_CASE("background: it outlives the executor and stays readable") {
   rig.settle(*process);
   CHECK(process->read().output == "done\n");
 }
+
+TEST_CASE("background: a character that comes in two pieces is read as one") {
+  Scratch scratch;
+  Rig rig({.cwd = scratch.path()});
+  auto process = rig.start(
+      "printf 'a\\xf0\\x9f'; while [ ! -e go ]; do sleep 0.02; done; printf '\\x98\\x80b'");
+  CHECK(read_when_there(rig, *process) == "a");
+  CHECK(process->read().output.empty());
+  stockade::test::write_file(scratch / "go", "");
+  rig.settle(*process);
+  CHECK(process->read().output ==
+        "\xF0\x9F\x98\x80"
+        "b");
+}

@@ -71,3 +71,17 @@ TEST_CASE("utf8_text: a tail begins with a whole character") {
 TEST_CASE("utf8_text: bytes that begin no character are dropped no further than one character") {
   CHECK(from_character_start("\x80\x80\x80\x80x") == "\x80x");
 }
+
+TEST_CASE("utf8_text: a character whose rest has not come waits and nothing else does") {
+  struct Row {
+    std::string piece;
+    std::size_t kept;
+  };
+  for (const auto& row :
+       {Row{"", 0}, Row{"abc", 3}, Row{"a\xC3", 1}, Row{"a\xC3\xA9", 3}, Row{"\xF0\x9F\x98", 0},
+        Row{"x\xF0\x9F\x98\x80", 5}, Row{"\xE2\x82", 0}, Row{"\x80\x80\x80\x80", 4},
+        Row{"a\xFF", 2}, Row{"\xE2\x82\xAC\xE2", 3}}) {
+    CAPTURE(row.piece);
+    CHECK(to_character_end(row.piece) == row.piece.substr(0, row.kept));
+  }
+}

@@ -22,6 +22,7 @@ BACKEND_TEST("a denial is seen whatever program tells of it and wherever") {
       "/usr/bin/python3 -c 'open(\"" + out + "/zz\", \"w\")'",
       "mkdir " + out + "/d",
       "rm " + file,
+      "ln " + file + " hard",
   };
   if (exists("/usr/bin/node"))
     commands.push_back("node -e 'fs.writeFileSync(\"" + out + "/zz\", \"\")'");

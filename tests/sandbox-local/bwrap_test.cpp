@@ -183,7 +183,7 @@ TEST_CASE("bwrap: enforcement is full and each gap of a host makes it partial") 
 TEST_CASE("bwrap: its dialect and its own errors are told") {
   auto confined = confine_bwrap(kUser, {"true"}, kReadOnly, "/");
   CHECK(confined.backend == "bwrap");
-  CHECK(confined.denial_signatures == Words{"read-only file system"});
+  CHECK(confined.denial_signatures == Words{"read-only file system", "cross-device link"});
   REQUIRE(confined.runner_failure_rules.size() == 1);
   const auto& rule = confined.runner_failure_rules[0];
   CHECK(rule.fatal_signatures == Words{"bwrap: "});

@@ -58,7 +58,8 @@ TEST_CASE("landlock: enforcement is full from the ABI on that governs truncate")
 
 TEST_CASE("landlock: its dialect and its own errors are told") {
   auto confined = confine_landlock(kHost, {"true"}, kReadOnly);
-  CHECK(confined.denial_signatures == Words{"permission denied", "read-only file system"});
+  CHECK(confined.denial_signatures ==
+        Words{"permission denied", "read-only file system", "cross-device link"});
   REQUIRE(confined.runner_failure_rules.size() == 1);
   const auto& rule = confined.runner_failure_rules[0];
   CHECK(rule.allowed_exit_codes == std::vector<int>{125});

@@ -49,7 +49,7 @@ TEST_CASE("namespace: enforcement is full where Landlock is a second wall") {
 
 TEST_CASE("namespace: its dialect and its own errors are told") {
   auto confined = confine_namespace(kHost, {{"true"}, kReadOnly, "/", "", ""});
-  CHECK(confined.denial_signatures == Words{"read-only file system"});
+  CHECK(confined.denial_signatures == Words{"read-only file system", "cross-device link"});
   REQUIRE(confined.runner_failure_rules.size() == 1);
   CHECK(confined.runner_failure_rules[0].allowed_exit_codes == std::vector<int>{125});
   CHECK(confined.runner_failure_rules[0].fatal_signatures == Words{"landlock-run: "});
