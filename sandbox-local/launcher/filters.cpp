@@ -33,8 +33,9 @@ const std::vector<int> kNewMetadataCalls{452 /* fchmodat2 */, 463 /* setxattrat 
 // File systems take orders by ioctl on a descriptor that was opened for reading only: flags,
 // subvolumes, labels, freezing. All orders of their letters are refused but those that only read.
 // (FS_IOC_SETFLAGS 'f', FS_IOC_FSSETXATTR 'X', FS_IOC_SETVERSION 'v', FAT 'r', btrfs 0x94,
-// f2fs 0xf5.)
-const std::vector<unsigned> kFileSystemLetters{'f', 'X', 'v', 'r', 0x94, 0xf5};
+// f2fs 0xf5, bcachefs 0xbc, ceph 0x97, SMB 0xcf, ZFS 0x83.)
+const std::vector<unsigned> kFileSystemLetters{'f',  'X',  'v',  'r',  0x83,
+                                               0x94, 0x97, 0xbc, 0xcf, 0xf5};
 // Encoded as if they only read.
 const std::vector<unsigned> kMisencoded{0x800c6613 /* FS_IOC_SET_ENCRYPTION_POLICY */,
                                         0x8004587d /* EXT4/XFS/F2FS_IOC_SHUTDOWN */};

@@ -224,7 +224,7 @@ bool host_is_gone() {
   for (int i = 0; !stub && i < options.rule_count; ++i) {
     const Rule& rule = options.rules[i];
     if (rule.access != kReadWrite || same(rule.path, "/dev/null")) continue;
-    allow_metadata_below(rule.path);
+    allow_metadata_below(rule.path, rule.identity != nullptr);
     filter = Filter::perform;
   }
   // Shared descriptors, until exec: the filter's listener is made in the child and served here; the

@@ -24,7 +24,11 @@ constexpr int kPathMax = 4096;
 constexpr int kMaxLinks = 40;  // as many as the kernel follows
 constexpr size_t kMaxAttribute = 65536;
 
-const char* allowed[16];
+struct Allowed {
+  const char* directory;
+  bool itself;
+};
+Allowed allowed[16];
 int allowed_count = 0;
 
 // One call of the command's: its number, its arguments, and who made it.
@@ -211,17 +215,42 @@ bool acts_alike(const Request& request) {
          same_object(proc_path(request.pid, "/ns/user").c_str(), "/proc/self/ns/user");
 }
 
+// True when the kernel's text for an object is where it lies. It is not for one that was reached
+// through another mount namespace or a mount that is attached nowhere: there `/tmp/f` is the
+// `tmp/f` of any directory that was made a root. An object without a name left lies nowhere.
+bool lies_at(int object, const char* path) {
+  struct statx wanted {};
+  if (sys(__NR_statx, object, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK, &wanted) != 0)
+    return false;
+  if (wanted.stx_nlink == 0) return true;
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW;
+  how.resolve = RESOLVE_NO_SYMLINKS;  // a link could lead such a path to such an object
+  Object there(sys(kOpenat2, AT_FDCWD, path, &how, sizeof how));
+  struct statx found {};
+  return there.get() >= 0 &&
+         sys(__NR_statx, there.get(), "", AT_EMPTY_PATH, STATX_INO, &found) == 0 &&
+         found.stx_ino == wanted.stx_ino && found.stx_dev_major == wanted.stx_dev_major &&
+         found.stx_dev_minor == wanted.stx_dev_minor;
+}
+
 // 0 when metadata of the object may be changed.
 long judge(int object) {
   char path[kPathMax];
   Text<64> link = proc_path(sys(__NR_getpid), "/fd/");
   link.add(object);
-  long size = sys(__NR_readlinkat, AT_FDCWD, link.c_str(), path, sizeof path - 1);
-  if (size < 0) return size;
-  path[size] = '\0';
-  if (path[0] != '/') return 0;  // a pipe or a socket: no file
-  for (int i = 0; i < allowed_count; ++i)
-    if (is_within(path, allowed[i])) return 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {  // it may be renamed meanwhile
+    long size = sys(__NR_readlinkat, AT_FDCWD, link.c_str(), path, sizeof path - 1);
+    if (size < 0) return size;
+    path[size] = '\0';
+    if (path[0] != '/') return 0;  // a pipe or a socket: no file
+    bool within = false;
+    for (int i = 0; i < allowed_count; ++i)
+      within = within || (is_within(path, allowed[i].directory) &&
+                          (allowed[i].itself || !same(path, allowed[i].directory)));
+    if (!within) return -EROFS;
+    if (lies_at(object, path)) return 0;
+  }
   return -EROFS;
 }
 
@@ -369,10 +398,10 @@ long answer(int listener, const seccomp_notif& notification) {
 
 }  // namespace
 
-void allow_metadata_below(const char* directory) {
+void allow_metadata_below(const char* directory, bool itself) {
   if (allowed_count == static_cast<int>(sizeof allowed / sizeof *allowed))
     refuse("too many writable directories, at", directory);
-  allowed[allowed_count++] = directory;
+  allowed[allowed_count++] = {directory, itself};
 }
 
 int filter_metadata(Metadata metadata) {
