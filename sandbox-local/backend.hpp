@@ -36,6 +36,7 @@ struct ConfineRequest {
   std::string workspace_identity;
   // Directory of the host that stands at /tmp in workspace-write, "" where the backend needs none.
   std::string tmp;
+  std::string tmp_identity{};
 };
 
 inline bool writes_workspace(const SandboxPolicy& policy) {

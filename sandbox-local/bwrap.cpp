@@ -52,9 +52,13 @@ ConfinedArgv confine_bwrap(const BackendHost& host, const ConfineRequest& reques
   for (const char* sink : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
                            "/dev/tty", "/dev/ptmx", "/dev/pts"})
     add({"--rw", sink});
-  if (writes_workspace(policy))
-    add({"--rw", "/dev/shm", "--rw", "/tmp", "--rw", policy.workspace_root, "--identity",
-         request.workspace_identity});
+  if (writes_workspace(policy)) {
+    add({"--rw", "/dev/shm"});
+    // bwrap follows a link that was put in the place of a directory that was checked; the last step
+    // sees then that it is another.
+    if (!request.tmp.empty()) add({"--rw", "/tmp", "--identity", request.tmp_identity});
+    add({"--rw", policy.workspace_root, "--identity", request.workspace_identity});
+  }
   add({"--"});
   out.insert(out.end(), request.argv.begin(), request.argv.end());
 

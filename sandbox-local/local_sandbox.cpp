@@ -170,6 +170,7 @@ ConfinedArgv LocalSandbox::confine(const std::vector<std::string>& argv,
     request.workspace_identity = file_identity(policy.workspace_root);
     if (private_tmp && !is_within("/tmp", policy.workspace_root))
       request.tmp = temporary_.directory_for(policy);
+    if (!request.tmp.empty()) request.tmp_identity = file_identity(request.tmp);
   }
   ConfinedArgv confined = confine_with(*backend_, host_, request);
   if (!metadata_protected_ && confined.enforcement == SandboxEnforcement::full) {

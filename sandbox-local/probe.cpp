@@ -232,6 +232,7 @@ Task<ProbeVerdict> probe_backend(Loop& loop, Backend backend, BackendHost host,
   wanted.working_directory = scratch.workspace();
   wanted.workspace_identity = file_identity(scratch.workspace());
   if (backend == Backend::namespace_ || backend == Backend::bwrap) wanted.tmp = scratch.tmp();
+  if (!wanted.tmp.empty()) wanted.tmp_identity = file_identity(wanted.tmp);
   wanted.argv = {
       // In a subshell: a redirection that fails ends a shell whose built-in `:` it belongs to.
       "/bin/sh", "-c", ": > inside; (: > \"$1/outside\"); chmod 777 \"$1/victim\"; exit 0", "probe",

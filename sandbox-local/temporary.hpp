@@ -14,8 +14,10 @@ namespace stockade {
 
 class TemporaryArea {
  public:
-  // Nothing is made before it is needed. `parent` is a directory that others may write, too.
-  explicit TemporaryArea(std::string parent = "/tmp");
+  // Nothing is made before it is needed. `parent` is a directory that others may write, too; not
+  // /tmp, which commands under the `landlock` backend may write: they could put a link in the place
+  // of another call's directory, or in that of an area which is being taken away.
+  explicit TemporaryArea(std::string parent = "/var/tmp");
   // Takes all away; what holds much is left to a process that goes on without this one.
   ~TemporaryArea();
   TemporaryArea(const TemporaryArea&) = delete;

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "sandbox/roots.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+
+#ifdef __linux__
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <cerrno>
 #include <climits>
@@ -10,6 +17,7 @@
 #include <filesystem>
 
 #include "framework/error.hpp"
+#include "framework/fd.hpp"
 
 namespace stockade {
 
@@ -32,8 +40,19 @@ bool is_within(const std::string& path, const std::string& ancestor) {
 }
 
 std::string file_identity(const std::string& path) {
+  // Not through a link: it could be there for this moment only, and what it leads to would be taken
+  // for what was checked.
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return "";
+#ifdef __linux__
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  Fd found(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  if (!found && errno != ENOSYS) return "";  // ENOSYS: before Linux 5.6
+  if (found ? ::fstat(found.get(), &info) != 0 : ::lstat(path.c_str(), &info) != 0) return "";
+#else
+  if (::lstat(path.c_str(), &info) != 0) return "";
+#endif
   return std::to_string(major(info.st_dev)) + ":" + std::to_string(minor(info.st_dev)) + ":" +
          std::to_string(info.st_ino);
 }

@@ -19,7 +19,7 @@ const BackendHost kRoot{"/lib/stockade-launch", "/usr/bin/bwrap", {}, true, 7, f
 // With what the other tests do not ask about.
 ConfinedArgv confine_bwrap(const BackendHost& host, const Words& argv, const SandboxPolicy& policy,
                            const std::string& directory) {
-  return confine_bwrap(host, ConfineRequest{argv, policy, directory, "8:1:42", "/area/1"});
+  return confine_bwrap(host, ConfineRequest{argv, policy, directory, "8:1:42", "/area/1", "8:1:43"});
 }
 
 // Where `part` begins in `words`, or -1.
@@ -121,6 +121,7 @@ TEST_CASE("bwrap: workspace-write adds the workspace after the private tmp") {
   for (const char* path : {"/dev/shm", "/tmp", "/ws"})
     CHECK(position(argv, {"--rw", path}) > launcher);
   // The last step refuses another directory than the one that was checked.
+  CHECK(has(argv, {"--rw", "/tmp", "--identity", "8:1:43"}));
   CHECK(has(argv, {"--rw", "/ws", "--identity", "8:1:42", "--", "true"}));
 }
 
