@@ -129,18 +129,22 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
+bool exists(const std::string& path) {
+  return access(path.c_str(), F_OK) == 0;
+}
+
 std::vector<std::string> temporary_areas() {
   std::vector<std::string> areas{canonicalize("/tmp")};
+#ifdef __linux__
+  // Semaphores and shared memory of POSIX are files there; Python's multiprocessing needs them.
+  if (exists("/dev/shm")) areas.push_back(canonicalize("/dev/shm"));
+#endif
 #ifdef _CS_DARWIN_USER_TEMP_DIR
   char directory[PATH_MAX];
   if (confstr(_CS_DARWIN_USER_TEMP_DIR, directory, sizeof directory) > 0)
     areas.push_back(resolve_root(directory));
 #endif
   return areas;
-}
-
-bool exists(const std::string& path) {
-  return access(path.c_str(), F_OK) == 0;
 }
 
 }  // namespace
