@@ -136,7 +136,8 @@ std::shared_ptr<BashProcess> BashExecutor::launch(BashSpec spec, AbortSignal abo
                               " here; write the command to a file and run that",
                           "command");
   if (mode) {
-    SandboxPolicy policy{*mode, plan.spec.policy.workspace_root, plan.spec.policy.session_id};
+    SandboxPolicy policy{*mode, plan.spec.policy.workspace_root, plan.spec.policy.session_id,
+                         plan.spec.policy.extras};
     plan.confined = sandbox_()->confine(command_line, policy, resolve_root(plan.spec.workdir));
   }
   return std::make_shared<BashCall>(loop_, spills_, std::move(plan), std::move(abort), sink);

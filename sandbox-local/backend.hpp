@@ -27,6 +27,20 @@ struct BackendHost {
   std::vector<std::string> temporary_areas{"/tmp"};
 };
 
+// A policy's extras as they are on this host.
+struct ConfineExtras {
+  struct Root {
+    std::string path;
+    std::string identity;
+  };
+  std::vector<Root> roots{};          // written like the workspace
+  std::vector<std::string> pinned{};  // may not be renamed; parents before children
+  std::vector<std::string> protected_paths{};
+  std::vector<std::string> hidden_directories{};
+  std::vector<std::string> hidden_files{};
+  bool network = true;
+};
+
 // What one call adds to it.
 struct ConfineRequest {
   std::vector<std::string> argv;
@@ -37,6 +51,7 @@ struct ConfineRequest {
   // Directory of the host that stands at /tmp in workspace-write, "" where the backend needs none.
   std::string tmp;
   std::string tmp_identity{};
+  ConfineExtras extras{};
 };
 
 inline bool writes_workspace(const SandboxPolicy& policy) {

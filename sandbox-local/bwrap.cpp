@@ -18,6 +18,7 @@ std::vector<std::string> plain_bwrap_profile(const SandboxPolicy& policy) {
 
 ConfinedArgv confine_bwrap(const BackendHost& host, const ConfineRequest& request) {
   const SandboxPolicy& policy = request.policy;
+  const ConfineExtras& extras = request.extras;
   ConfinedArgv confined;
   auto& out = confined.argv;
   auto add = [&out](std::initializer_list<std::string> words) {
@@ -42,9 +43,15 @@ ConfinedArgv confine_bwrap(const BackendHost& host, const ConfineRequest& reques
     // An installation below /tmp would be hidden, and with it the last step.
     if (is_within(host.launcher, "/tmp")) add({"--ro-bind", host.launcher, host.launcher});
     add({"--bind", policy.workspace_root, policy.workspace_root});
+    for (const auto& root : extras.roots) add({"--bind", root.path, root.path});
+    for (const auto& path : extras.pinned) add({"--bind", path, path});
+    for (const auto& path : extras.protected_paths) add({"--ro-bind", path, path});
   } else {
     add({"--remount-ro", "/dev"});
   }
+  for (const auto& path : extras.hidden_directories) add({"--tmpfs", path, "--remount-ro", path});
+  for (const auto& path : extras.hidden_files) add({"--ro-bind", "/dev/null", path});
+  if (!extras.network) add({"--unshare-net"});
   add({"--chdir", request.working_directory, "--"});
 
   add({host.launcher, "--stub", "--status-fd", std::to_string(kStatusDescriptor), "--ro", "/"});
@@ -58,6 +65,7 @@ ConfinedArgv confine_bwrap(const BackendHost& host, const ConfineRequest& reques
     // sees then that it is another.
     if (!request.tmp.empty()) add({"--rw", "/tmp", "--identity", request.tmp_identity});
     add({"--rw", policy.workspace_root, "--identity", request.workspace_identity});
+    for (const auto& root : extras.roots) add({"--rw", root.path, "--identity", root.identity});
   }
   add({"--"});
   out.insert(out.end(), request.argv.begin(), request.argv.end());

@@ -19,6 +19,8 @@ ConfinedArgv confine_landlock(const BackendHost& host, const ConfineRequest& req
   for (auto& rule : landlock_rules(host, request.policy)) confined.argv.push_back(std::move(rule));
   if (writes_workspace(request.policy))
     confined.argv.insert(confined.argv.end(), {"--identity", request.workspace_identity});
+  for (const auto& root : request.extras.roots)
+    confined.argv.insert(confined.argv.end(), {"--rw", root.path, "--identity", root.identity});
   confined.argv.push_back("--");
   confined.argv.insert(confined.argv.end(), request.argv.begin(), request.argv.end());
   confined.backend = "landlock";

@@ -4,6 +4,7 @@
 #include "framework/error.hpp"
 #include "framework/fields.hpp"
 #include "sandbox-local/bwrap.hpp"
+#include "sandbox-local/extras.hpp"
 #include "sandbox-local/probe.hpp"
 #include "sandbox/errors.hpp"
 #include "sandbox/roots.hpp"
@@ -161,11 +162,19 @@ ConfinedArgv LocalSandbox::confine(const std::vector<std::string>& argv,
             "choose one in the workspace \"" +
             policy.workspace_root + "\"; nothing was run",
         working_directory);
-  if (custom) return confine_custom(argv, policy);
+  ConfineExtras extras = examine_extras(policy, working_directory, protected_paths);
+  if (custom) {
+    if (policy.extras)
+      throw SandboxUnavailableError(policy.mode,
+                                    "custom: a runnerCommand knows none of writableRoots, "
+                                    "protectedPaths, hiddenPaths and network");
+    return confine_custom(argv, policy);
+  }
+  if (auto what = beyond(*backend_, extras)) throw SandboxUnavailableError(policy.mode, *what);
 
   if (auto missing = missing_runner(*backend_, host_))
     throw SandboxUnavailableError(policy.mode, enum_name(*backend_) + ": " + *missing);
-  ConfineRequest request{argv, policy, working_directory, "", ""};
+  ConfineRequest request{argv, policy, working_directory, "", "", "", std::move(extras)};
   if (writes_workspace(policy)) {
     request.workspace_identity = file_identity(policy.workspace_root);
     if (private_tmp && !is_within("/tmp", policy.workspace_root))

@@ -22,7 +22,14 @@ ConfinedArgv confine_namespace(const BackendHost& host, const ConfineRequest& re
   if (writes_workspace(request.policy)) {
     if (!request.tmp.empty()) add({"--tmp", request.tmp});
     add({"--rw", request.policy.workspace_root, "--identity", request.workspace_identity});
+    for (const auto& root : request.extras.roots)
+      add({"--rw", root.path, "--identity", root.identity});
+    for (const auto& path : request.extras.pinned) add({"--pin", path});
+    for (const auto& path : request.extras.protected_paths) add({"--protect", path});
   }
+  for (const auto& path : request.extras.hidden_directories) add({"--hide", path});
+  for (const auto& path : request.extras.hidden_files) add({"--hide", path});
+  if (!request.extras.network) add({"--no-network"});
   add({"--chdir", request.working_directory, "--"});
   out.insert(out.end(), request.argv.begin(), request.argv.end());
 

@@ -42,7 +42,17 @@ std::optional<SandboxMode> parse_mode(std::string_view text) {
 }
 
 SandboxPolicyService::SandboxPolicyService(const SandboxPolicyConfig& config)
-    : mode_(config.mode), workspace_root_(resolve_root(config.workspace_root)) {}
+    : mode_(config.mode),
+      workspace_root_(resolve_root(config.workspace_root)),
+      extras_{config.writable_roots, config.protected_paths, config.hidden_paths, config.network} {}
+
+namespace {
+
+void resolve_below(const std::string& root, std::vector<std::string>& paths) {
+  for (auto& path : paths) path = resolve_root(path.starts_with('/') ? path : root + "/" + path);
+}
+
+}  // namespace
 
 SandboxExecutionPolicy SandboxPolicyService::resolve(const SandboxPolicyRequest& request) const {
   SandboxExecutionPolicy policy{mode_, workspace_root_, std::nullopt};
@@ -52,6 +62,12 @@ SandboxExecutionPolicy SandboxPolicyService::resolve(const SandboxPolicyRequest&
     if (auto mode = session_mode(*request.session)) policy.mode = *mode;
   }
   if (request.mode) policy.mode = *request.mode;
+  if (!extras_.empty()) {
+    SandboxExtras extras = extras_;
+    for (auto* paths : {&extras.writable_roots, &extras.protected_paths, &extras.hidden_paths})
+      resolve_below(policy.workspace_root, *paths);
+    policy.extras = std::make_shared<const SandboxExtras>(std::move(extras));
+  }
   return policy;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sandbox/session.hpp"
 
@@ -33,12 +34,28 @@ std::string to_string(ConfinedSandboxMode mode);
 std::string to_string(SandboxEnforcement enforcement);
 std::optional<SandboxMode> parse_mode(std::string_view text);
 
+// What an operator adds to the modes, or takes from them, outside their vocabulary. A backend
+// enforces all of it or refuses the call; `danger_full_access` knows none of it.
+struct SandboxExtras {
+  std::vector<std::string> writable_roots;  // written like the workspace in workspace-write
+  // Stay read-only, and where they are, though they lie in what may be written. One that does not
+  // exist when the call starts may be made by it: nothing is put in its place on the host.
+  std::vector<std::string> protected_paths;
+  std::vector<std::string> hidden_paths;  // empty inside, in both modes
+  bool network = true;                    // false: a network of its own with only a loopback
+
+  bool empty() const noexcept {
+    return writable_roots.empty() && protected_paths.empty() && hidden_paths.empty() && network;
+  }
+};
+
 // Resolved once a call, before the enforcement path is chosen; the root is carried under modes that
 // do not consume it, too.
 struct SandboxExecutionPolicy {
   SandboxMode mode = SandboxMode::read_only;
   std::string workspace_root;  // absolute, canonical where it exists
   std::optional<std::string> session_id;
+  std::shared_ptr<const SandboxExtras> extras{};  // absolute, canonical paths; null: none
 };
 
 struct SandboxPolicyRequest {
@@ -53,6 +70,7 @@ struct SandboxPolicy {
   std::string workspace_root;
   // Whose temporary area it is: calls of one session find their files in /tmp again.
   std::optional<std::string> session_id{};
+  std::shared_ptr<const SandboxExtras> extras{};
 };
 
 // `ctx.sandboxPolicy`.
@@ -70,6 +88,11 @@ class SandboxPolicyResolver {
 struct SandboxPolicyConfig {
   SandboxMode mode = SandboxMode::read_only;
   std::string workspace_root;  // "": the working directory of the host
+  // SandboxExtras; a relative path is one below the workspace of the call.
+  std::vector<std::string> writable_roots{};
+  std::vector<std::string> protected_paths{};
+  std::vector<std::string> hidden_paths{};
+  bool network = true;
 };
 
 class SandboxPolicyService final : public SandboxPolicyResolver {
@@ -81,6 +104,7 @@ class SandboxPolicyService final : public SandboxPolicyResolver {
  private:
   SandboxMode mode_;
   std::string workspace_root_;
+  SandboxExtras extras_;  // as configured
 };
 
 }  // namespace stockade

@@ -14,6 +14,10 @@
 //   --ro PATH, --rw PATH    what may be read and executed, what may be written (repeatable)
 //   --identity ID           of the --rw PATH before it: MAJOR:MINOR:INODE that it must still have;
 //                           no symbolic link may lead there
+//   --pin DIR, --protect PATH, --hide PATH   (--namespace) what may not be renamed, what stays
+//                           read-only in a writable directory, what is empty inside; passed over
+//                           where they do not exist
+//   --no-network            (--namespace) nothing but a loopback interface
 //   --tmp DIR               stands at /tmp (--namespace)
 //   --chdir DIR             where the command starts
 //   --status-fd N           report there (sandbox/status.hpp) and not on stderr
@@ -52,10 +56,23 @@ constexpr int kMaxRules = 128;
 constexpr const char* kDevices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                     "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/pts"};
 
+struct Paths {
+  const char* at[kMaxRules];
+  int count = 0;
+  void add(const char* path) {
+    if (count == kMaxRules) usage_error("too many paths, at ", path);
+    at[count++] = path;
+  }
+};
+
 struct Options {
   Role role = Role::landlock;
   Rule rules[kMaxRules];
   int rule_count = 0;
+  Paths pinned;
+  Paths read_only;
+  Paths hidden;
+  bool no_network = false;
   const char* tmp = nullptr;
   const char* workdir = nullptr;
   int status_fd = -1;
@@ -95,6 +112,14 @@ void parse(int argc, char** argv, Options& options) {
         usage_error("--identity must follow the --rw that it belongs to");
       options.rules[options.rule_count - 1].identity = identity;
       options.rules[options.rule_count - 1].follow = Follow::no_links;
+    } else if (same(word, "--pin")) {
+      options.pinned.add(value("--pin requires a directory"));
+    } else if (same(word, "--protect")) {
+      options.read_only.add(value("--protect requires a path"));
+    } else if (same(word, "--hide")) {
+      options.hidden.add(value("--hide requires a path"));
+    } else if (same(word, "--no-network")) {
+      options.no_network = true;
     } else if (same(word, "--tmp")) {
       options.tmp = value("--tmp requires a directory");
     } else if (same(word, "--chdir")) {
@@ -112,6 +137,10 @@ void parse(int argc, char** argv, Options& options) {
     }
   }
   if (!options.command || !*options.command) usage_error("missing `-- <argv>...` command");
+  bool needs_view = options.pinned.count || options.read_only.count || options.hidden.count ||
+                    options.no_network || options.tmp;
+  if (needs_view && options.role != Role::name_space)
+    usage_error("--pin, --protect, --hide, --no-network and --tmp need --namespace");
 }
 
 // `body` in a process of its own, from which it never returns.
@@ -181,13 +210,15 @@ bool host_is_gone() {
   const Options& options = start.options;
   auto user = static_cast<unsigned>(sys(__NR_geteuid));
   auto group = static_cast<unsigned>(sys(__NR_getegid));
-  Namespaces made = namespaces();
+  Namespaces made = namespaces(options.no_network);
   long init = fork_with(made.flags, [&] {
     sys(__NR_prctl, PR_SET_PDEATHSIG, kSigKill, 0, 0, 0);
     // Its signal is lost when the parent died before that line.
     if (host_is_gone()) exit_now(kRefused);
-    build_view(View{options.rules, options.rule_count, options.tmp, options.workdir}, made, user,
-               group);
+    build_view(View{options.rules, options.rule_count, options.pinned.at, options.pinned.count,
+                    options.read_only.at, options.read_only.count, options.hidden.at,
+                    options.hidden.count, options.tmp, options.workdir},
+               made, user, group);
     reopen_null();
 
     Options rules;  // what Landlock is to allow in the view

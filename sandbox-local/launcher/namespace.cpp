@@ -26,6 +26,7 @@ constexpr unsigned long kMsNosuid = 2;
 constexpr unsigned long kMsNodev = 4;
 constexpr unsigned long kMsNoexec = 8;
 constexpr int kMaxWritable = 16;
+constexpr short kInterfaceUp = 1;
 
 struct MountAttributes {
   uint64_t set;
@@ -99,12 +100,50 @@ void mount_new(const char* type, const char* path, unsigned long flags, const ch
     refuse("cannot mount", path, error);
 }
 
+// Of a path inside the view; -1 when it does not exist, any more or yet.
+int copy_inside(const char* path) {
+  long fd = open_rule(Rule{path, kReadOnly, Follow::no_links});
+  if (fd == -ENOENT || fd == -ENOTDIR) return -1;
+  if (fd < 0) refuse("cannot open", path, fd);
+  return copy_tree(fd, path);
+}
+
+// An empty directory that cannot be written stands in a directory's place, /dev/null in a file's.
+void hide(const char* path) {
+  long fd = open_rule(Rule{path, kReadOnly, Follow::no_links});
+  if (fd == -ENOENT || fd == -ENOTDIR) return;
+  if (fd < 0) refuse("cannot open", path, fd);
+  close_fd(static_cast<int>(fd));
+  if (is_directory(path)) {
+    mount_new("tmpfs", path, kMsNosuid | kMsNodev | kMsNoexec | kMsReadOnly, "mode=555,size=4k");
+    return;
+  }
+  long null = sys(__NR_openat, AT_FDCWD, "/dev/null", O_PATH | O_CLOEXEC);
+  if (null < 0) refuse("cannot open", "/dev/null", null);
+  attach(copy_tree(null, "/dev/null"), path);
+}
+
+// Loopback, so that a test's own server can be reached by the test.
+void raise_loopback() {
+  struct {
+    char name[16];
+    short flags;
+    char rest[22];
+  } request{"lo", kInterfaceUp, {}};
+  long socket = sys(__NR_socket, 2 /* AF_INET */, 2 /* SOCK_DGRAM */ | O_CLOEXEC, 0);
+  if (socket < 0) return;  // no IPv4: then there is nothing to reach
+  sys(__NR_ioctl, socket, 0x8914 /* SIOCSIFFLAGS */, &request);
+  close_fd(static_cast<int>(socket));
+}
+
 }  // namespace
 
-Namespaces namespaces() {
+Namespaces namespaces(bool without_network) {
   bool user = !has_mount_capability();
   unsigned long flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC;
-  return {user ? flags | CLONE_NEWUSER : flags, user};
+  if (user) flags |= CLONE_NEWUSER;
+  if (without_network) flags |= CLONE_NEWNET;
+  return {flags, user, without_network};
 }
 
 void build_view(const View& view, const Namespaces& made, unsigned user, unsigned group) {
@@ -137,6 +176,20 @@ void build_view(const View& view, const Namespaces& made, unsigned user, unsigne
   }
   for (int i = 0; i < view.writable_count; ++i) attach(trees[i], view.writable[i].path);
 
+  // Where a mount is, nothing can be renamed: a parent that could be moved away would take the
+  // protected path along, and another could be put in its place.
+  for (int i = 0; i < view.pinned_count; ++i)
+    if (int tree = copy_inside(view.pinned[i]); tree >= 0) attach(tree, view.pinned[i]);
+  for (int i = 0; i < view.read_only_count; ++i) {
+    int tree = copy_inside(view.read_only[i]);
+    if (tree < 0) continue;
+    long error =
+        sys(kMountSetattr, tree, "", AT_EMPTY_PATH | kAtRecursive, &read_only, sizeof read_only);
+    if (error) refuse("cannot make read-only", view.read_only[i], error);
+    attach(tree, view.read_only[i]);
+  }
+  for (int i = 0; i < view.hidden_count; ++i) hide(view.hidden[i]);
+
   // Read-only, as user 0 may write /proc/sys/kernel/core_pattern by its number alone, which is code
   // that the host runs as root.
   mount_new("proc", "/proc", kMsNosuid | kMsNodev | kMsNoexec | kMsReadOnly, nullptr);
@@ -146,6 +199,7 @@ void build_view(const View& view, const Namespaces& made, unsigned user, unsigne
   if (view.writable_count > 0 && is_directory("/dev/shm"))
     mount_new("tmpfs", "/dev/shm", kMsNosuid | kMsNodev, "mode=1777");
 
+  if (made.network) raise_loopback();
   if (!view.workdir) return;
   if (long error = sys(__NR_chdir, view.workdir))
     refuse("cannot enter the working directory", view.workdir, error);

@@ -9,6 +9,12 @@ namespace launcher {
 struct View {
   const Rule* writable;  // directories that stay as they are, their own mounts included
   int writable_count;
+  const char* const* pinned;  // directories that may not be renamed, parents before children
+  int pinned_count;
+  const char* const* read_only;  // in what is writable
+  int read_only_count;
+  const char* const* hidden;  // empty inside
+  int hidden_count;
   const char* tmp;      // directory that stands at /tmp, or null: the host's, read-only
   const char* workdir;  // where the command starts, as it is named inside; null: here
 };
@@ -16,8 +22,9 @@ struct View {
 struct Namespaces {
   unsigned long flags;  // for clone(2)
   bool user_namespace;  // among them, as this process may not mount without one
+  bool network;         // among them: one with nothing but a loopback interface
 };
-Namespaces namespaces();
+Namespaces namespaces(bool without_network);
 
 // In the first process of the new namespaces: builds the view and enters `workdir`. `user` and
 // `group` are those of before.
