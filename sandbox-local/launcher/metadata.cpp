@@ -95,6 +95,18 @@ long open_path(int directory, const char* name, int flags) {
   return sys(__NR_openat, directory, name, O_PATH | O_CLOEXEC | flags);
 }
 
+// True when the directory is the calling thread's own in /proc. What other processes hold is not
+// the command's to reach, and this process, unlike the command, is not kept from it.
+bool is_own(const Request& request, int directory) {
+  char path[256];
+  Text<64> link = proc_path(sys(__NR_getpid), "/fd/");
+  link.add(directory);
+  long size = sys(__NR_readlinkat, AT_FDCWD, link.c_str(), path, sizeof path - 1);
+  if (size < 0) return false;
+  path[size] = '\0';
+  return is_within(path, proc_path(request.pid, "").c_str());
+}
+
 // Follows `path` from `start` as the command would, of which the kernel offers no way: here
 // /proc/self is this process, and there it is the command.
 long walk(const Request& request, int start, const char* path, bool follow_last) {
@@ -142,6 +154,7 @@ long walk(const Request& request, int start, const char* path, bool follow_last)
         substitute.add(request.pid).add("/task/").add(request.pid);
       } else {
         // /proc/PID/fd/N and its like do not lead to their text but to the object itself.
+        if (!is_own(request, at.get())) return -EACCES;
         at.reset(open_path(at.get(), name, 0));
         if (at.get() < 0) return at.get();
         continue;
@@ -215,6 +228,13 @@ bool acts_alike(const Request& request) {
          same_object(proc_path(request.pid, "/ns/user").c_str(), "/proc/self/ns/user");
 }
 
+// What the kernel adds to the path of an object that lost its name.
+bool is_removed(const char* path) {
+  constexpr char kMark[] = " (deleted)";
+  size_t size = length(path);
+  return size >= sizeof kMark && same(path + size - (sizeof kMark - 1), kMark);
+}
+
 // True when the kernel's text for an object is where it lies. It is not for one that was reached
 // through another mount namespace or a mount that is attached nowhere: there `/tmp/f` is the
 // `tmp/f` of any directory that was made a root. An object without a name left lies nowhere.
@@ -222,7 +242,7 @@ bool lies_at(int object, const char* path) {
   struct statx wanted {};
   if (sys(__NR_statx, object, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK, &wanted) != 0)
     return false;
-  if (wanted.stx_nlink == 0) return true;
+  if (wanted.stx_nlink == 0 && is_removed(path)) return true;
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW;
   how.resolve = RESOLVE_NO_SYMLINKS;  // a link could lead such a path to such an object
@@ -234,6 +254,14 @@ bool lies_at(int object, const char* path) {
          found.stx_dev_minor == wanted.stx_dev_minor;
 }
 
+// Objects of the command's own, which lie in no directory.
+bool is_pipe_or_socket(int object) {
+  struct statx info {};
+  if (sys(__NR_statx, object, "", AT_EMPTY_PATH, STATX_TYPE, &info) != 0) return false;
+  int type = info.stx_mode & 0170000;
+  return type == 0010000 || type == 0140000;
+}
+
 // 0 when metadata of the object may be changed.
 long judge(int object) {
   char path[kPathMax];
@@ -243,7 +271,7 @@ long judge(int object) {
     long size = sys(__NR_readlinkat, AT_FDCWD, link.c_str(), path, sizeof path - 1);
     if (size < 0) return size;
     path[size] = '\0';
-    if (path[0] != '/') return 0;  // a pipe or a socket: no file
+    if (path[0] != '/') return is_pipe_or_socket(object) ? 0 : -EROFS;
     bool within = false;
     for (int i = 0; i < allowed_count; ++i)
       within = within || (is_within(path, allowed[i].directory) &&

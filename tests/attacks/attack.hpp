@@ -44,6 +44,9 @@ class Victim {
   bool poked() const;        // that word is another
   bool rescheduled() const;  // limits, priority, processors or the kernel's choice of whom to kill
 
+  bool pipe_changed() const;
+
+  static constexpr int kPipe = 11;
   static constexpr int kDescriptor = 10;  // of the file `held` in its directory, to be written to
 
  private:

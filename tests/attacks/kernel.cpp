@@ -42,6 +42,10 @@ bool poked(const Place& place) {
   return place.victim->poked();
 }
 
+bool pipe_changed(const Place& place) {
+  return place.victim->pipe_changed();
+}
+
 bool rescheduled(const Place& place) {
   return place.victim->rescheduled();
 }
@@ -216,6 +220,8 @@ std::vector<Attack> kernel_attacks() {
       {"/proc/PID/fd", "echo x > /proc/$V/fd/10", "", kVictim},
       {"/proc/PID/cwd", "touch /proc/$V/cwd/new", "", kVictim},
       {"chmod by /proc/PID/fd", "$P/metadata chmod /proc/$V/fd/10", "", kVictim},
+      {"chmod of another process's pipe", "$P/metadata chmod /proc/$V/fd/11", "", kVictim, nullptr,
+       pipe_changed},
       {"prlimit", "prlimit --pid $V --nofile=64:64", "landlock/*/*", kVictim, nullptr, rescheduled},
       {"renice", "renice -n 5 -p $V", "landlock/*/user", kVictim, nullptr, rescheduled},
       {"taskset", "taskset -p 1 $V", "landlock/*/user", kVictim, nullptr, rescheduled},

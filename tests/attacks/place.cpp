@@ -72,7 +72,10 @@ Victim::Victim(uid_t uid, const std::string& directory) {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int fd = open((directory + "/held").c_str(), O_RDWR);
-    if (fd < 0 || dup2(fd, kDescriptor) < 0 || chdir(directory.c_str()) != 0) _exit(1);
+    int ends[2];
+    if (fd < 0 || dup2(fd, kDescriptor) < 0 || pipe(ends) != 0 || dup2(ends[0], kPipe) < 0 ||
+        chdir(directory.c_str()) != 0)
+      _exit(1);
     if (write(ready[1], "x", 1) != 1) _exit(1);
     for (;;) pause();
   }
@@ -114,6 +117,12 @@ std::string Victim::state() const {
   sched_getaffinity(pid_, sizeof processors, &processors);
   text += std::to_string(CPU_COUNT(&processors)) + " ";
   return text + read_file("/proc/" + std::to_string(pid_) + "/oom_score_adj");
+}
+
+bool Victim::pipe_changed() const {
+  struct stat info {};
+  std::string path = "/proc/" + std::to_string(pid_) + "/fd/" + std::to_string(kPipe);
+  return stat(path.c_str(), &info) != 0 || (info.st_mode & 07777) != 0600;
 }
 
 bool Victim::rescheduled() const {
