@@ -193,7 +193,7 @@ std::string script_call(int id, const std::string& command) {
          "\n";
 }
 
-// Two hundred calls while the workspace, or its parent, changes places with a link to outside.
+// Many calls while the workspace, or its parent, changes places with a link to outside.
 Outcome swapped(const Cell& cell, const std::string& scratch, bool parent) {
   Place place(scratch, parent ? "swap-parent" : "swap", cell.uid);
   std::string real = place.inside + "/real";
@@ -209,7 +209,8 @@ Outcome swapped(const Cell& cell, const std::string& scratch, bool parent) {
   // The workspace is resolved when the host starts; what is swapped is that path.
   std::string started = real + below + "/started";
   std::string calls = script_call(-1, "touch " + started);
-  for (int i = 0; i < 200; ++i)
+  int count = cell.control() ? 40 : parent ? 100 : 200;
+  for (int i = 0; i < count; ++i)
     calls += script_call(i, "echo x > " + real + below + "/escaped" + std::to_string(i));
   ProgramOptions options = as_user(cell);
   options.input = calls;
@@ -354,6 +355,85 @@ bool has_btrfs(const Cell&) {
   return no_btrfs().empty();
 }
 
+// ---- what the operator adds -------------------------------------------------------------------
+
+std::vector<std::string> with_config(const Cell& cell, const Place& place,
+                                     const std::string& settings) {
+  if (cell.control()) return {};
+  std::string config = place.outside + "/config.json";
+  write_file(config, R"({"plugins": [{"plugin": "sandbox", "config": {)" + settings +
+                         R"(}}, {"plugin": "sandbox-local"}, {"plugin": "bash-sandbox"}]})");
+  return {"--config", config};
+}
+
+// Everything that could change a repository's hooks and settings, or put others in their place.
+Outcome protected_paths(const Cell& cell, const std::string& scratch) {
+  Place place(scratch, "protected", cell.uid);
+  std::string git = place.inside + "/p/.git";
+  for (const std::string& made : {place.inside + "/p", git, git + "/hooks"}) {
+    mkdir(made.c_str(), 0755);
+    place.give(made);
+  }
+  for (const std::string& made : {git + "/config", git + "/hooks/h"}) {
+    write_file(made, "untouched");
+    place.give(made);
+  }
+  std::string before = snapshot(git + "/hooks") + snapshot(git + "/config");
+  std::string script =
+      "cd " + place.inside + "/p; P=" + attack_program("") +
+      "\n"
+      "echo x > .git/config; echo x >> /proc/self/root$PWD/.git/config; $P/names truncate "
+      ".git/config\n"
+      "touch .git/hooks/new; chmod 711 .git/hooks/h .git/hooks; touch -d @5 .git/config\n"
+      "$P/metadata setxattr .git/config; $P/io_uring setxattr .git/config\n"
+      "ln .git/config l; echo x >> l; ln .git/hooks/h m; echo x >> m; rm -f l m\n"
+      "echo n > n; mv -f n .git/config; echo n > n; $P/names exchange n .git/config\n"
+      "unshare -Urm sh -c 'umount -l .git/config .git/hooks; echo x > .git/config'\n"
+      "rm -f .git/config; mv .git/hooks .git/gone; mkdir .git/hooks; touch .git/hooks/h\n"
+      "mv .git gone; mkdir -p .git/hooks; touch .git/config; mv ../p ../gone; mkdir -p "
+      "../p/.git/hooks; rm -rf " +
+      place.inside + "/p; exit 0";
+  auto called =
+      call(cell, workspace_of(scratch), script,
+           with_config(cell, place,
+                       R"("protectedPaths": [")" + git + R"(/hooks", ")" + git + R"(/config"])"));
+  if (!cell.control() && (!called.json.is_object() || called.json["outcome"] == "runner-failed"))
+    throw std::runtime_error("the attack was not run: " + called.program.out);
+  return {snapshot(git + "/hooks") + snapshot(git + "/config") != before, called.enforcement()};
+}
+
+// Everything that could read what is hidden.
+Outcome hidden_paths(const Cell& cell, const std::string& scratch) {
+  Place place(scratch, "hidden", cell.uid);
+  std::string secret = "secret-" + std::to_string(getpid());
+  for (const char* file : {"/f", "/d/x"}) {
+    write_file(place.outside + file, secret);
+    place.give(place.outside + file);
+  }
+  std::string script =
+      "cd " + place.outside + "; P=" + attack_program("") + "; W=" + place.inside +
+      "\n"
+      "cat f d/x /proc/self/root$PWD/f /proc/$PPID/root$PWD/d/x; ln f $W/l; cat $W/l; mv f $W/m; "
+      "cat $W/m\n"
+      "unshare -Urm sh -c 'umount -l f d; cat f d/x; mount --bind . /mnt; cat /mnt/f /mnt/d/x'\n"
+      "$P/detached_tree $PWD f; exit 0";
+  auto called = call(cell, workspace_of(scratch), script,
+                     with_config(cell, place,
+                                 R"("hiddenPaths": [")" + place.outside + R"(/f", ")" +
+                                     place.outside + R"(/d"])"));
+  if (!cell.control() && (!called.json.is_object() || called.json["outcome"] == "runner-failed"))
+    throw std::runtime_error("the attack was not run: " + called.program.out);
+  return {called.program.out.find(secret) != std::string::npos, called.enforcement()};
+}
+
+bool has_view(const Cell& cell) {
+  return cell.backend != "landlock";
+}
+
+bool has_writable_view(const Cell& cell) {
+  return cell.writes() && cell.backend != "landlock";
+}
+
 bool writes_workspace(const Cell& cell) {
   return cell.writes();
 }
@@ -361,10 +441,6 @@ bool writes_workspace(const Cell& cell) {
 std::string no_typing() {
   std::string setting = read_file("/proc/sys/dev/tty/legacy_tiocsti");
   return setting == "0\n" ? "dev.tty.legacy_tiocsti is 0 on this host" : "";
-}
-
-bool has_private_tmp(const Cell& cell) {
-  return cell.writes() && cell.backend != "landlock";
 }
 
 }  // namespace
@@ -396,12 +472,14 @@ std::vector<Special> special_attacks() {
       {"200 calls, the workspace swapped",
        [](const Cell& cell, const std::string& scratch) { return swapped(cell, scratch, false); },
        "", Attack::none, writes_workspace},
-      {"200 calls, its parent swapped",
+      {"100 calls, its parent swapped",
        [](const Cell& cell, const std::string& scratch) { return swapped(cell, scratch, true); },
        "", Attack::none, writes_workspace},
-      {"the directory at /tmp swapped", swapped_tmp, "", Attack::none, has_private_tmp},
+      {"the directory at /tmp swapped", swapped_tmp, "", Attack::none, has_writable_view},
       {"open_by_handle_at, the workspace a mount", handle_in_mount, "",
        Attack::root_only | Attack::mounts},
+      {"change what is protected", protected_paths, "", Attack::none, has_writable_view},
+      {"read what is hidden", hidden_paths, "", Attack::none, has_view},
       {"make a btrfs subvolume", subvolume, "", Attack::mounts, has_btrfs, no_btrfs},
       {"a mount that the host makes later", late_mount, "bwrap/*/*", Attack::mounts},
   };
