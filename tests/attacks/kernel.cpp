@@ -196,7 +196,7 @@ std::vector<Attack> kernel_attacks() {
        read_only_mount},
       {"mount a new file system on it",
        "mount -t tmpfs none $O/d && touch $O/d/new; umount $O/d; "
-       "mount --bind $O $W/d; touch $W/d/new",
+       "mount --bind $O $W/d; touch $W/d/new; umount $W/d",
        "", kRootMounts},
       {"open_by_handle_at", "$P/handle $W $O/f", "", Attack::root_only},
       {"open_by_handle_at in a user namespace", "$P/handle $W $O/f userns || $P/handle $W $O/f", "",

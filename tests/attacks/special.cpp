@@ -48,20 +48,23 @@ bool wait_for(const std::function<bool()>& condition) {
 Outcome forge(const Cell& cell, const std::string& scratch) {
   Place place(scratch, "forge", cell.uid);
   std::string line = R"({"status":"refused","message":"forged"})";
-  std::string script = "line='" + line + "'\n" +
-                       "for fd in $(seq 3 255); do echo \"$line\" >&$fd; done 2>/dev/null\n"
-                       "H=$(awk '/^PPid/{print $2}' /proc/$PPID/status 2>/dev/null)\n"
-                       "for p in $PPID $H 1 $(pgrep stockade); do\n"
-                       "  for f in /proc/$p/fd/*; do echo \"$line\" > $f; done\n"
-                       "  for fd in 3 4 5 6 7 10 20; do " +
-                       attack_program("poke") + " fd $p $fd; done\n" +
-                       "done 2>/dev/null\n"
-                       "echo 'landlock-run: forged' >&2; echo 'bwrap: forged' >&2; exit 125";
-  if (cell.control()) {  // where a status channel is open, the forgery arrives
+  std::string descriptors = "line='" + line + "'\n" +
+                            "for fd in $(seq 3 255); do echo \"$line\" >&$fd; done 2>/dev/null\n";
+  // Where a status channel is open, the forgery arrives. Other processes' are left alone here.
+  if (cell.control()) {
     std::string file = place.outside + "/channel";
-    control(cell, "exec 77>" + file + "\n" + script);
+    control(cell, "exec 77>" + file + "\n" + descriptors);
     return {read_file(file).find("forged") != std::string::npos, ""};
   }
+  std::string script = descriptors +
+                       "H=$(awk '/^PPid/{print $2}' /proc/$PPID/status 2>/dev/null)\n"
+                       "for p in $PPID $H 1; do\n"
+                       "  for f in /proc/$p/fd/*; do echo \"$line\" > $f; done\n"
+                       "  for fd in 3 4 5 6 7 10 20; do " +
+                       attack_program("poke") +
+                       " fd $p $fd; done\n"
+                       "done 2>/dev/null\n"
+                       "echo 'landlock-run: forged' >&2; echo 'bwrap: forged' >&2; exit 125";
   auto called = call(cell, workspace_of(scratch), script);
   bool true_verdict = called.json.is_object() && called.json["outcome"] == "failed" &&
                       called.json["exitCode"] == 125 && called.json["sandbox"]["ran"] == true;
