@@ -55,9 +55,11 @@ std::string detail::describe_json(const nlohmann::json& value) {
   }
 }
 
-nlohmann::json parse_config(std::string_view text, std::string_view source) {
+nlohmann::json parse_config(std::string_view text, std::string_view source,
+                            std::string_view operand) {
   auto invalid = [&](const std::string& what) {
-    return Error("CONFIG_INVALID", std::string(source) + ": " + what, std::string(source));
+    return Error("CONFIG_INVALID", std::string(source) + ": " + what,
+                 std::string(operand.empty() ? source : operand));
   };
   if (text.substr(0, 3) == "\xEF\xBB\xBF")
     throw invalid("begins with a byte order mark; save the file as UTF-8 without one");

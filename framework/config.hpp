@@ -2,10 +2,22 @@
 // JSON into plain aggregates. A config struct is its own schema: fields are keys (snake_case in
 // C++, camelCase in JSON), initialisers are defaults, an unknown key is an error. All errors of a
 // document are found in one pass, each with its JSON path, what was expected and what was found.
+//
+// A duration is a std::chrono type whose field, and so whose key, ends in its unit: `timeout_ms`. A
+// variant takes what one of its alternatives takes, tried in order. What the types cannot say
+// stands beside the struct, as a function that is found by the type of its argument (see
+// ConfigRules):
+//
+//   inline void rules(ConfigRules<ClockConfig>& rules) {
+//     rules.range(&ClockConfig::tick_ms, 1, 60000).describe(&ClockConfig::tick_ms, "between
+//     ticks");
+//   }
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +25,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "framework/error.hpp"
@@ -32,7 +45,9 @@ STOCKADE_API void throw_config_issues(std::string_view source,
 
 // Parses a document. Duplicate keys, a byte order mark, an empty document and nesting beyond 64
 // levels are errors, malformed JSON one with line and column. `source` names it in the message.
-STOCKADE_API nlohmann::json parse_config(std::string_view text, std::string_view source);
+// `operand` is the error's, where `source` is more than the document's name.
+STOCKADE_API nlohmann::json parse_config(std::string_view text, std::string_view source,
+                                         std::string_view operand = {});
 
 namespace detail {
 
@@ -50,6 +65,123 @@ template <class T>
 struct is_string_map : std::false_type {};
 template <class T>
 struct is_string_map<std::map<std::string, T>> : std::true_type {};
+template <class T>
+struct is_variant : std::false_type {};
+template <class... T>
+struct is_variant<std::variant<T...>> : std::true_type {};
+template <class T>
+struct is_duration : std::false_type {};
+template <class Rep, class Period>
+struct is_duration<std::chrono::duration<Rep, Period>> : std::true_type {};
+
+// The end of the name of a field that holds a T.
+template <class T>
+constexpr std::string_view unit_suffix() {
+  if constexpr (std::is_same_v<typename T::period, std::micro>)
+    return "_us";
+  else if constexpr (std::is_same_v<typename T::period, std::milli>)
+    return "_ms";
+  else if constexpr (std::is_same_v<typename T::period, std::ratio<1>>)
+    return "_s";
+  else
+    return "?";
+}
+
+// Where `field` stands among the fields of its struct.
+template <class T, class M>
+std::size_t field_index(M T::*field) {
+  const T sample{};
+  const void* wanted = &(sample.*field);
+  std::size_t index = 0;
+  boost::pfr::for_each_field(sample, [&](const auto& candidate, std::size_t i) {
+    if (static_cast<const void*>(&candidate) == wanted) index = i;
+  });
+  return index;
+}
+
+template <class T>
+const auto& counted(const T& value) {
+  return value;
+}
+template <class Rep, class Period>
+Rep counted(const std::chrono::duration<Rep, Period>& value) {
+  return value.count();
+}
+
+}  // namespace detail
+
+// What is required of the fields of T beyond their types, and what a schema says of them. An empty
+// optional meets every rule.
+template <class T>
+class ConfigRules {
+ public:
+  struct Rule {
+    std::size_t field;
+    std::string expected;  // `a number from 1 to 10`; empty: no requirement
+    std::function<bool(const T& config)> holds;
+    nlohmann::ordered_json schema;  // added to that of the field
+  };
+
+  // Of numbers and durations, both ends included.
+  template <class M, class V>
+  ConfigRules& range(M T::*field, V least, V most) {
+    return check(field, "a number from " + std::to_string(least) + " to " + std::to_string(most),
+                 [least, most](const auto& value) {
+                   return !(detail::counted(value) < least) && !(most < detail::counted(value));
+                 },
+                 {{"minimum", least}, {"maximum", most}});
+  }
+  template <class M, class V>
+  ConfigRules& at_least(M T::*field, V least) {
+    return check(field, "a number of at least " + std::to_string(least),
+                 [least](const auto& value) { return !(detail::counted(value) < least); },
+                 {{"minimum", least}});
+  }
+  template <class M>
+  ConfigRules& absolute_path(M T::*field) {
+    return check(field, "an absolute path",
+                 [](const std::string& value) { return value.substr(0, 1) == "/"; },
+                 {{"pattern", "^/"}});
+  }
+  template <class M>
+  ConfigRules& not_empty(M T::*field) {
+    return check(field, "something that is not empty",
+                 [](const auto& value) { return !value.empty(); }, {});
+  }
+  // `holds` takes the field's value, inside its optional; `schema` is what a schema can say of it.
+  template <class M, class F>
+  ConfigRules& check(M T::*field, std::string expected, F holds,
+                     nlohmann::ordered_json schema = {}) {
+    rules_.push_back({detail::field_index(field), std::move(expected),
+                      [field, holds = std::move(holds)](const T& config) {
+                        if constexpr (detail::is_optional<M>::value)
+                          return !(config.*field) || holds(*(config.*field));
+                        else
+                          return holds(config.*field);
+                      },
+                      std::move(schema)});
+    return *this;
+  }
+  template <class M>
+  ConfigRules& describe(M T::*field, std::string text) {
+    rules_.push_back({detail::field_index(field), {}, {}, {{"description", std::move(text)}}});
+    return *this;
+  }
+
+  const std::vector<Rule>& list() const noexcept { return rules_; }
+
+ private:
+  std::vector<Rule> rules_;
+};
+
+template <class T>
+ConfigRules<T> config_rules() {
+  ConfigRules<T> all;
+  if constexpr (requires { rules(all); }) rules(all);
+  return all;
+}
+
+namespace detail {
 
 class ConfigReader {
  public:
@@ -66,6 +198,12 @@ class ConfigReader {
         out.emplace();
         read(json, path, *out);
       }
+    } else if constexpr (is_variant<T>::value) {
+      read_variant(json, path, out);
+    } else if constexpr (is_duration<T>::value) {
+      std::uint32_t count = 0;  // within what a timer can wait
+      read_integer(json, path, count);
+      out = T(count);
     } else if constexpr (std::is_same_v<T, bool>) {
       if (json.is_boolean())
         out = json.get<bool>();
@@ -112,10 +250,64 @@ class ConfigReader {
     for (const auto& item : json.items())
       if (std::find(keys.begin(), keys.end(), item.key()) == keys.end())
         issues_.push_back({path + "." + item.key(), "unknown key" + suggestion(item.key(), keys)});
-    boost::pfr::for_each_field(out, [&](auto& field, std::size_t i) {
-      if (auto found = json.find(keys[i]); found != json.end())
-        read(*found, path + "." + keys[i], field);
+    std::vector<bool> sound(keys.size(), true);
+    boost::pfr::for_each_field(out, [&](auto& field, auto index) {
+      using Field = std::remove_reference_t<decltype(field)>;
+      constexpr std::size_t i = decltype(index)::value;
+      if constexpr (is_duration<Field>::value)
+        static_assert(kFieldNames<T>[i].ends_with(unit_suffix<Field>()),
+                      "the name of a duration ends in its unit: _us, _ms or _s");
+      auto found = json.find(keys[i]);
+      if (found == json.end()) return;
+      const std::size_t before = issues_.size();
+      read(*found, path + "." + keys[i], field);
+      sound[i] = issues_.size() == before;
     });
+    const ConfigRules<T> all = config_rules<T>();
+    for (const auto& rule : all.list())
+      if (rule.holds && sound[rule.field] && !rule.holds(out)) {
+        sound[rule.field] = false;
+        auto found = json.find(keys[rule.field]);
+        expected(path + "." + keys[rule.field], rule.expected,
+                 found == json.end() ? nlohmann::json() : *found);
+      }
+  }
+
+  // The first alternative without an issue; else the issues of the one that came nearest.
+  template <class... T>
+  void read_variant(const nlohmann::json& json, const std::string& path, std::variant<T...>& out) {
+    std::vector<ConfigIssue> nearest_issues;
+    std::vector<std::string> wanted;
+    bool read_one = false;
+    auto attempt = [&]<class Alternative>(Alternative value) {
+      if (read_one) return;
+      std::vector<ConfigIssue> issues;
+      ConfigReader(issues).read(json, path, value);
+      if (issues.empty()) {
+        out = std::move(value);
+        read_one = true;
+        return;
+      }
+      // Refused as a whole, it is not even of the right kind.
+      const ConfigIssue& first = issues.front();
+      if (first.path != path) {
+        if (nearest_issues.empty() || issues.size() < nearest_issues.size())
+          nearest_issues = issues;
+        return;
+      }
+      constexpr std::string_view kExpected = "expected ";
+      const std::string what = first.message.substr(0, first.message.find(", found "));
+      if (what.starts_with(kExpected)) wanted.push_back(what.substr(kExpected.size()));
+    };
+    (attempt(T{}), ...);
+    if (read_one) return;
+    if (!nearest_issues.empty()) {
+      issues_.insert(issues_.end(), nearest_issues.begin(), nearest_issues.end());
+      return;
+    }
+    std::string text;
+    for (const auto& each : wanted) text += (text.empty() ? "" : " or ") + each;
+    expected(path, text, json);
   }
 
   template <class T>

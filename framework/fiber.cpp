@@ -2,6 +2,7 @@
 #include "framework/fiber.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "framework/context.hpp"
 #include "framework/error.hpp"
@@ -9,16 +10,27 @@
 
 namespace stockade {
 
+std::shared_ptr<const Scope> scope_for(std::shared_ptr<const Scope> scope,
+                                       const PluginDefinition& definition) {
+  if (definition.inject_config.empty()) return scope;
+  auto own = std::make_shared<Scope>(*scope);
+  for (const auto& [key, asked] : definition.inject_config)
+    own->intercepts.emplace_back(key, asked);
+  return own;
+}
+
 Fiber::Fiber(std::shared_ptr<Registry> registry, std::shared_ptr<Fiber> parent,
              std::shared_ptr<const Scope> scope, PluginDefinition definition,
              std::shared_ptr<const nlohmann::json> config, std::string name)
     : registry_(std::move(registry)),
       parent_(parent),
       root_(parent == nullptr),
+      uid_(root_ ? 0 : registry_->next_id()),
       scope_(std::move(scope)),
       definition_(std::move(definition)),
       config_(std::move(config)),
-      name_(std::move(name)) {
+      name_(std::move(name)),
+      effects_(*this) {
   registry_->add_fiber(*this);
   if (root()) state_ = FiberState::active;
 }
@@ -35,28 +47,54 @@ std::vector<std::string> Fiber::provides() const {
 
 std::vector<std::string> Fiber::waiting_for() const {
   std::vector<std::string> keys;
-  for (const auto& key : definition_.inject)
-    if (!registry_->available_service(key, scope_->realm(key))) keys.push_back(key);
+  const auto serials = epoch();
+  for (std::size_t i = 0; i < serials.size(); ++i)
+    if (serials[i] == 0) keys.push_back(inject()[i]);
   return keys;
 }
 
 std::vector<std::string> Fiber::effects() const {
   std::vector<std::string> labels;
-  for (const auto& effect : effects_) labels.push_back(effect.label);
+  for (const auto& effect : effects_.list()) labels.push_back(effect.label);
   return labels;
 }
 
+namespace {
+
+void collect_children(const EffectList& list, std::vector<std::shared_ptr<Fiber>>& out) {
+  for (const auto& effect : list.effects()) {
+    if (effect->child) out.push_back(effect->child);
+    if (effect->steps) collect_children(*effect->steps, out);
+  }
+}
+
+}  // namespace
+
 std::vector<std::shared_ptr<Fiber>> Fiber::children() const {
   std::vector<std::shared_ptr<Fiber>> out;
-  for (const auto& effect : effects_)
-    if (effect.child) out.push_back(effect.child);
+  collect_children(effects_, out);
   return out;
 }
 
-bool Fiber::declares(std::string_view key) const {
-  if (std::find(inject().begin(), inject().end(), key) != inject().end()) return true;
-  auto parent = parent_.lock();
-  return parent && parent->declares(key);
+bool Fiber::is_or_is_below(const Fiber& other) const noexcept {
+  if (this == &other) return true;
+  auto above = parent_.lock();
+  return above && above->is_or_is_below(other);
+}
+
+const Staging* Fiber::staging() const noexcept {
+  if (staging_) return staging_;
+  auto above = parent_.lock();
+  return above ? above->staging() : nullptr;
+}
+
+bool Fiber::declares(std::string_view key) const noexcept {
+  for (const Fiber* fiber = this; fiber && !fiber->root();) {
+    if (std::find(fiber->inject().begin(), fiber->inject().end(), key) != fiber->inject().end())
+      return true;
+    fiber = fiber->parent_.lock().get();  // alive: a mounted fiber's parents are
+  }
+  return false;
 }
 
 bool Fiber::needs(std::string_view key, Realm realm) const {
@@ -65,54 +103,66 @@ bool Fiber::needs(std::string_view key, Realm realm) const {
 }
 
 bool Fiber::ready() const {
-  return waiting_for().empty();
+  const auto serials = epoch();
+  return std::find(serials.begin(), serials.end(), 0U) == serials.end();
 }
 
 // Which providers the fiber sees now; 0 for one that is absent.
 std::vector<std::uint64_t> Fiber::epoch() const {
   std::vector<std::uint64_t> serials;
   for (const auto& key : definition_.inject) {
-    const auto* entry = registry_->available_service(key, scope_->realm(key));
-    serials.push_back(entry ? entry->serial : 0);
+    const auto* entry = registry_->service(key, scope_->realm(key), *this);
+    serials.push_back(entry && registry_->available(*entry) ? entry->serial : 0);
   }
   return serials;
 }
 
 void Fiber::set_state(FiberState state) {
-  registry_->log().debug(name_ + ": " + enum_name(state_) + " > " + enum_name(state));
-  bool was_active = state_ == FiberState::active;
-  state_ = state;
-  if (was_active != (state == FiberState::active)) registry_->services_changed(*this);
+  const FiberState before = std::exchange(state_, state);
+  if (registry_->log().enabled(LogLevel::debug))
+    registry_->log().debug(name_ + ": " + enum_name(before) + " > " + enum_name(state));
+  if ((before == FiberState::active) != (state == FiberState::active))
+    registry_->services_changed(*this);
+  registry_->tell(FiberStatus{*this, before, state});
 }
 
 void Fiber::require_usable() const {
-  if (disposing_ || state_ == FiberState::disposed || state_ == FiberState::unloading)
+  // A body that is still running may add what it holds, even when its fiber is to go after it.
+  const bool ending = disposing_ && state_ != FiberState::loading;
+  if (ending || state_ == FiberState::disposed || state_ == FiberState::unloading)
     throw Error("INACTIVE_EFFECT", "cannot create effect on inactive context", name_);
 }
 
-std::uint64_t Fiber::add_effect(std::string label, Undo undo, std::shared_ptr<Fiber> child) {
-  require_usable();
-  std::uint64_t id = registry_->next_id();
-  effects_.push_back({id, std::move(label), std::move(undo), std::move(child)});
-  return id;
+void Fiber::require(std::string key) {
+  if (std::find(inject().begin(), inject().end(), key) == inject().end())
+    definition_.inject.push_back(std::move(key));
 }
 
-Task<> Fiber::undo_effect(std::uint64_t id) {
-  auto found = std::find_if(effects_.begin(), effects_.end(),
-                            [id](const Effect& effect) { return effect.id == id; });
-  if (found == effects_.end()) co_return;
-  Effect effect = std::move(*found);
-  effects_.erase(found);
-  auto undo = effect.undo();
-  co_await undo;
+void Fiber::mount(const std::shared_ptr<EffectList>& list) {
+  home_ = list;
+  self_ = list->add({"ctx.plugin()", nullptr, shared_from_this(), nullptr, std::nullopt});
+  try {
+    detail::emit(*registry_, FiberMounted{*this}, {});
+  } catch (...) {
+    disposing_ = true;
+    uid_.reset();
+    state_ = FiberState::disposed;
+    if (auto self = self_.lock()) list->forget(self.get());
+    throw;
+  }
+  refresh();
 }
 
-void Fiber::forget_effect(std::uint64_t id) {
-  std::erase_if(effects_, [id](const Effect& effect) { return effect.id == id; });
+void Fiber::retire(const Fiber* successor) {
+  retired_ = true;
+  if (!successor) return;
+  auto list = home_.lock();
+  auto moved = successor->self_.lock();
+  if (list && moved) list->replace(self_.lock().get(), moved.get());
 }
 
 void Fiber::refresh() {
-  if (driving_ || root()) return;
+  if (driving_ || root() || (retired_ && !disposing_)) return;
   driving_ = true;
   idle_.emplace(registry_->loop());
   registry_->tasks().start(drive(shared_from_this()));
@@ -121,19 +171,25 @@ void Fiber::refresh() {
 // `self` keeps the fiber while it is driven, even after its parent let go of it.
 Task<> Fiber::drive([[maybe_unused]] std::shared_ptr<Fiber> self) {
   for (;;) {
-    bool stale = disposing_ || (state_ == FiberState::active && epoch() != loaded_epoch_);
-    if (stale && state_ == FiberState::active) {
+    const bool asked = config_ != loaded_config_ || restarts_ != loaded_restarts_;
+    if (state_ == FiberState::active) {
+      // One that is retired keeps its providers until it goes.
+      const bool stale = !retired_ && (asked || epoch() != loaded_epoch_);
+      if (!disposing_ && !stale) break;
       set_state(FiberState::unloading);
-      auto unloading = unload();
+      auto unloading = effects_.undo_all();
       co_await unloading;
       set_state(disposing_ ? FiberState::disposed : FiberState::pending);
     } else if (disposing_) {
       if (state_ != FiberState::disposed) {
-        auto unloading = unload();  // what was registered while PENDING
+        auto unloading = effects_.undo_all();  // what was registered while PENDING
         co_await unloading;
         set_state(FiberState::disposed);
       }
       break;
+    } else if (state_ == FiberState::failed && asked) {
+      set_state(FiberState::pending);  // by update or restart, never because a service changed
+      error_ = nullptr;
     } else if (state_ == FiberState::pending && ready()) {
       auto loading = load();
       co_await loading;
@@ -145,9 +201,8 @@ Task<> Fiber::drive([[maybe_unused]] std::shared_ptr<Fiber> self) {
   auto idle = std::exchange(idle_, std::nullopt);
   idle->settle();
   if (!disposed_) co_return;
-  // The parent's effect goes with it; when the parent itself disposes us, it already has.
-  if (auto parent = parent_.lock())
-    std::erase_if(parent->effects_, [this](const Effect& e) { return e.child.get() == this; });
+  if (auto list = home_.lock())
+    if (auto effect = self_.lock()) list->forget(effect.get());
   disposed_->settle();
 }
 
@@ -155,75 +210,101 @@ Task<> Fiber::load() {
   set_state(FiberState::loading);
   error_ = nullptr;
   loaded_epoch_ = epoch();
+  loaded_config_ = config_;
+  loaded_restarts_ = restarts_;
+  const Save save = std::exchange(save_, Save::no);
   try {
-    if (definition_.check_config) definition_.check_config(*config_);
-    auto body = definition_.apply(Context(shared_from_this(), scope_), *config_);
+    if (definition_.check_config) definition_.check_config(*loaded_config_);
+    auto body = definition_.apply(Context(shared_from_this(), scope_), *loaded_config_);
     co_await body;
   } catch (...) {
     error_ = std::current_exception();
   }
   if (!error_) {
     set_state(FiberState::active);
+    if (save == Save::yes && config_ == loaded_config_) registry_->tell(FiberUpdated{*this, save});
     co_return;
   }
   registry_->log().error(name_ + ": " + describe(error_));
   set_state(FiberState::unloading);
-  auto unloading = unload();
+  auto unloading = effects_.undo_all();
   co_await unloading;
   set_state(FiberState::failed);
 }
 
-Task<> Fiber::unload() {
-  while (!effects_.empty()) {
-    Effect effect = std::move(effects_.back());
-    effects_.pop_back();
-    std::exception_ptr error;
-    try {
-      auto undo = effect.undo();
-      co_await undo;
-    } catch (...) {
-      error = std::current_exception();
-    }
-    if (error)
-      registry_->log().error(name_ + ": undoing " + effect.label + " failed: " + describe(error));
-  }
-}
-
-Task<> Fiber::settled() {
+Task<> Fiber::quiet() {
   auto self = shared_from_this();
   while (driving_) {
     Completion<> idle = *idle_;
     co_await idle;
   }
+}
+
+Task<> Fiber::settled() {
+  auto self = shared_from_this();
+  auto idle = quiet();
+  co_await idle;
   if (state_ == FiberState::failed && error_) std::rethrow_exception(error_);
 }
+
+Task<> Fiber::update(nlohmann::json config, Save save) {
+  if (root() || disposing_)
+    throw Error("INACTIVE_EFFECT", "cannot update the config of an inactive fiber", name_);
+  // One that waits is checked when it loads.
+  if (state_ != FiberState::pending && definition_.check_config) definition_.check_config(config);
+  detail::waterfall<FiberUpdating>(*registry_, {*this, config},
+                                   [&] {
+                                     config_ =
+                                         std::make_shared<const nlohmann::json>(std::move(config));
+                                     save_ = save;
+                                     refresh();
+                                     return std::monostate{};
+                                   },
+                                   {});
+  return settled();
+}
+
+Task<> Fiber::restart() {
+  if (root() || disposing_)
+    throw Error("INACTIVE_EFFECT", "cannot restart an inactive fiber", name_);
+  ++restarts_;
+  refresh();
+  return settled();
+}
+
+namespace {
+
+Task<> undo_root(std::shared_ptr<Fiber> root, Completion<> done) {
+  auto unloading = root->effect_list().undo_all();
+  co_await unloading;
+  done.settle();
+}
+
+}  // namespace
 
 Completion<> Fiber::dispose() {
   auto self = shared_from_this();  // the parent's reference goes below
   Completion<> again(registry_->loop());
+  if (root()) {
+    // Disposing the root undoes everything below it and leaves it usable.
+    registry_->tasks().start(undo_root(self, again));
+    return again;
+  }
   if (disposing_) {
     again.settle();
     return again;
   }
-  if (root()) {
-    // Disposing the root undoes everything below it and leaves it usable.
-    auto children_and_effects = [](std::shared_ptr<Fiber> fiber, Completion<> done) -> Task<> {
-      auto unloading = fiber->unload();
-      co_await unloading;
-      done.settle();
-    };
-    registry_->tasks().start(children_and_effects(self, again));
-    return again;
-  }
   disposing_ = true;
+  uid_.reset();
   disposed_.emplace(registry_->loop());
+  registry_->tell(FiberDisposing{*this});
   refresh();
   return *disposed_;
 }
 
 Completion<> Fiber::disposal() {
-  if (!disposed_) return dispose();
-  return *disposed_;
+  if (disposed_) return *disposed_;
+  return dispose();
 }
 
 }  // namespace stockade

@@ -49,6 +49,10 @@ Log Log::named(std::string_view name) const {
   return Log(std::move(impl));
 }
 
+bool Log::enabled(LogLevel level) const {
+  return impl_->logger.should_log(to_spdlog(level));
+}
+
 namespace {
 spdlog::string_view_t view(std::string_view text) {
   return {text.data(), text.size()};

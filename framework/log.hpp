@@ -21,6 +21,8 @@ class STOCKADE_API Log {
 
   Log named(std::string_view name) const;  // the same sink under another name
 
+  bool enabled(LogLevel level) const;
+
   void debug(std::string_view message) const;
   void info(std::string_view message) const;
   void warn(std::string_view message) const;

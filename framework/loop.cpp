@@ -4,8 +4,11 @@
 #include <signal.h>
 #include <uv.h>
 
+#include <algorithm>
 #include <deque>
 #include <list>
+#include <map>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -14,10 +17,33 @@
 
 namespace stockade {
 
+struct Timer::State {
+  Loop* loop = nullptr;
+  uv_timer_t handle{};
+  std::function<void()> callback;
+
+  void fire() {
+    auto callback_now = std::exchange(callback, nullptr);
+    if (callback_now) callback_now();
+  }
+};
+
 struct Loop::Impl {
+  // Of a ManualClock, while there is one.
+  struct ManualTime {
+    std::chrono::milliseconds now{0};
+    std::multimap<std::chrono::milliseconds, Timer::State*> due;
+  };
+
   uv_loop_t loop{};
   uv_idle_t turn{};  // runs once a turn while work is queued, and keeps the loop from sleeping
   std::deque<std::function<void()>> queue;
+  std::optional<ManualTime> manual;
+
+  void forget(const Timer::State* timer) {
+    if (manual)
+      std::erase_if(manual->due, [timer](const auto& due) { return due.second == timer; });
+  }
 
   void run_queue() {
     // What this turn's work posts belongs to the next turn.
@@ -96,41 +122,61 @@ void Loop::drain() {
   } while (!impl_->queue.empty());
 }
 
-struct Timer::State {
-  uv_timer_t handle{};
-  std::function<void()> callback;
-};
+ManualClock::ManualClock(Loop& loop) : loop_(loop) {
+  loop.impl_->manual.emplace();
+}
+
+ManualClock::~ManualClock() {
+  loop_.impl_->manual.reset();
+}
+
+void ManualClock::advance(std::chrono::milliseconds by) {
+  auto& time = *loop_.impl_->manual;
+  const auto until = time.now + by;
+  loop_.drain();
+  while (!time.due.empty() && time.due.begin()->first <= until) {
+    auto next = time.due.extract(time.due.begin());
+    time.now = next.key();
+    next.mapped()->fire();
+    loop_.drain();
+  }
+  time.now = until;
+}
 
 Timer::Timer(Loop& loop) : state_(new State) {
+  state_->loop = &loop;
   uv_timer_init(loop.uv(), &state_->handle);
   state_->handle.data = state_;
 }
 
 Timer::~Timer() {
-  state_->callback = nullptr;
+  stop();
   uv_close(reinterpret_cast<uv_handle_t*>(&state_->handle),
            [](uv_handle_t* handle) { delete static_cast<State*>(handle->data); });
 }
 
 void Timer::start(std::chrono::milliseconds delay, std::function<void()> callback) {
+  stop();
   state_->callback = std::move(callback);
+  delay = std::max(delay, std::chrono::milliseconds(0));
+  if (auto& manual = state_->loop->impl_->manual) {
+    manual->due.emplace(manual->now + delay, state_);
+    return;
+  }
   uv_update_time(state_->handle.loop);  // delays count from now, not from the turn's beginning
   uv_timer_start(
-      &state_->handle,
-      [](uv_timer_t* handle) {
-        auto callback_now = std::exchange(static_cast<State*>(handle->data)->callback, nullptr);
-        if (callback_now) callback_now();
-      },
-      static_cast<std::uint64_t>(delay.count() < 0 ? 0 : delay.count()), 0);
+      &state_->handle, [](uv_timer_t* handle) { static_cast<State*>(handle->data)->fire(); },
+      static_cast<std::uint64_t>(delay.count()), 0);
 }
 
 void Timer::stop() noexcept {
   uv_timer_stop(&state_->handle);
+  state_->loop->impl_->forget(state_);
   state_->callback = nullptr;
 }
 
 bool Timer::running() const noexcept {
-  return uv_is_active(reinterpret_cast<const uv_handle_t*>(&state_->handle)) != 0;
+  return state_->callback != nullptr;
 }
 
 Task<> sleep(Loop& loop, std::chrono::milliseconds delay) {
@@ -170,6 +216,9 @@ struct TaskScope::Impl {
   Loop& loop;
   std::function<void(std::exception_ptr)> on_error;
   std::list<Root> running;
+
+  using Position = std::shared_ptr<std::list<Root>::iterator>;
+  static Position add(const std::shared_ptr<Impl>& self, Task<> task);
 };
 
 namespace {
@@ -201,10 +250,10 @@ std::size_t TaskScope::size() const noexcept {
   return impl_->running.size();
 }
 
-void TaskScope::start(Task<> task) {
-  std::weak_ptr<Impl> weak = impl_;
+TaskScope::Impl::Position TaskScope::Impl::add(const std::shared_ptr<Impl>& self, Task<> task) {
+  std::weak_ptr<Impl> weak = self;
   auto position = std::make_shared<std::list<Root>::iterator>();
-  impl_->running.push_back(drive(std::move(task), [weak, position](std::exception_ptr error) {
+  self->running.push_back(drive(std::move(task), [weak, position](std::exception_ptr error) {
     auto impl = weak.lock();
     if (!impl) return;
     if (error) impl->on_error(error);
@@ -213,10 +262,44 @@ void TaskScope::start(Task<> task) {
       if (auto still = weak.lock()) still->running.erase(*position);
     });
   }));
-  *position = std::prev(impl_->running.end());
-  impl_->loop.post([weak, position] {
+  *position = std::prev(self->running.end());
+  return position;
+}
+
+void TaskScope::start(Task<> task) {
+  auto position = Impl::add(impl_, std::move(task));
+  impl_->loop.post([weak = std::weak_ptr<Impl>(impl_), position] {
     if (auto impl = weak.lock()) (*position)->handle.resume();
   });
+}
+
+void TaskScope::start_now(Task<> task) {
+  auto position = Impl::add(impl_, std::move(task));
+  (*position)->handle.resume();
+}
+
+namespace {
+
+Task<> note_end(Task<> task, std::exception_ptr* error, std::size_t* left, Completion<> done) {
+  try {
+    co_await task;
+  } catch (...) {
+    *error = std::current_exception();
+  }
+  if (--*left == 0) done.settle();
+}
+
+}  // namespace
+
+Task<std::vector<std::exception_ptr>> all_settled(Loop& loop, std::vector<Task<>> tasks) {
+  std::vector<std::exception_ptr> errors(tasks.size());
+  std::size_t left = tasks.size();
+  Completion<> done(loop);
+  TaskScope scope(loop, [](std::exception_ptr) {});
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    scope.start_now(note_end(std::move(tasks[i]), &errors[i], &left, done));
+  if (left > 0) co_await done;
+  co_return errors;
 }
 
 }  // namespace stockade

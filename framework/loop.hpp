@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "framework/api.hpp"
 #include "framework/task.hpp"
@@ -14,6 +15,8 @@
 struct uv_loop_s;
 
 namespace stockade {
+
+class ManualClock;
 
 class STOCKADE_API Loop {
  public:
@@ -36,8 +39,27 @@ class STOCKADE_API Loop {
   void drain();
 
  private:
+  friend class ManualClock;
+  friend class Timer;
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+// Time that moves only when it is told to, so that what depends on time is tested without sleeping.
+// Timers that start on the loop while it lives follow it.
+class STOCKADE_API ManualClock {
+ public:
+  explicit ManualClock(Loop& loop);
+  ~ManualClock();
+  ManualClock(const ManualClock&) = delete;
+  ManualClock& operator=(const ManualClock&) = delete;
+
+  // Fires what comes due in the order of time; before and after each, the loop runs until it is
+  // quiet.
+  void advance(std::chrono::milliseconds by);
+
+ private:
+  Loop& loop_;
 };
 
 // One shot, on the loop. Dropping it stops it; its callback never runs inside start().
@@ -53,6 +75,8 @@ class STOCKADE_API Timer {
   bool running() const noexcept;
 
  private:
+  friend class Loop;
+  friend class ManualClock;
   struct State;
   State* state_;  // lives until libuv's close callback
 };
@@ -70,11 +94,17 @@ class STOCKADE_API TaskScope {
   TaskScope& operator=(const TaskScope&) = delete;
 
   void start(Task<> task);
+  // Begins inside the call instead: for what must have happened, as far as it can, on return.
+  void start_now(Task<> task);
   std::size_t size() const noexcept;
 
  private:
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };
+
+// Runs all at once and ends when all have ended: the error of each, in their order, or null.
+STOCKADE_API Task<std::vector<std::exception_ptr>> all_settled(Loop& loop,
+                                                               std::vector<Task<>> tasks);
 
 }  // namespace stockade

@@ -8,75 +8,128 @@
 
 namespace stockade {
 
+namespace {
+
+bool leaves(const Staging& staging, const Fiber& fiber) {
+  return std::any_of(staging.leaving.begin(), staging.leaving.end(),
+                     [&](const Fiber* leaving) { return fiber.is_or_is_below(*leaving); });
+}
+
+}  // namespace
+
 Registry::Registry(Loop& loop, Log log)
     : loop_(loop), log_(std::move(log)), tasks_(loop, [this](std::exception_ptr error) {
-        log_.error("a fiber's task failed: " + describe(error));
+        log_.error("a task failed: " + describe(error));
       }) {}
 
-void Registry::add_service(ServiceEntry entry) {
-  auto place = std::make_pair(entry.key, entry.realm);
-  if (auto found = services_.find(place); found != services_.end())
-    throw Error("SERVICE_TAKEN",
-                "service \"" + entry.key + "\" has been registered at <" +
-                    std::string(found->second.provider->name()) + ">",
-                entry.key);
+Realm Registry::realm_of_label(std::string_view label) {
+  auto found = labels_.find(label);
+  if (found == labels_.end()) found = labels_.emplace(label, next_id()).first;
+  return found->second;
+}
+
+std::uint64_t Registry::add_service(ServiceEntry entry) {
+  entry.staging = swapping() ? entry.provider->staging() : nullptr;
+  auto& entries = services_[entry.key];
+  for (const auto& other : entries) {
+    if (other->realm != entry.realm) continue;
+    const bool replaces =
+        entry.staging && !other->staging && leaves(*entry.staging, *other->provider);
+    const bool apart = other->staging && other->staging != entry.staging;
+    if (!replaces && !apart)
+      throw Error("SERVICE_TAKEN",
+                  "service \"" + entry.key + "\" has been registered at <" +
+                      std::string(other->provider->name()) + ">",
+                  entry.key);
+  }
   entry.serial = next_id();
-  services_.emplace(place, std::move(entry));
-  service_changed(place.first, place.second);
+  const ServiceEntry& added =
+      *entries.emplace_back(std::make_unique<ServiceEntry>(std::move(entry)));
+  const std::uint64_t serial = added.serial;
+  // One that is loading is told of when it is ACTIVE.
+  if (added.provider->state() == FiberState::active) announce(added);
+  return serial;
 }
 
-void Registry::remove_service(std::string_view key, Realm realm) {
+void Registry::remove_service(std::string_view key, std::uint64_t serial) {
+  auto found = services_.find(key);
+  if (found == services_.end()) return;
+  auto& entries = found->second;
+  auto entry = std::find_if(entries.begin(), entries.end(),
+                            [serial](const auto& e) { return e->serial == serial; });
+  if (entry == entries.end()) return;
   // The value may be the last reference to objects whose destructors look services up.
-  auto node = services_.extract(std::make_pair(std::string(key), realm));
-  if (!node.empty()) service_changed(key, realm);
+  std::unique_ptr<ServiceEntry> gone = std::move(*entry);
+  entries.erase(entry);
+  if (entries.empty()) services_.erase(found);
+  // One that is not ACTIVE was told of when it ceased to be.
+  if (!gone->staging && gone->provider->state() == FiberState::active)
+    tell(ServiceChanged{gone->key, gone->realm, nullptr});
+  service_changed(gone->key, gone->realm);
 }
 
-const ServiceEntry* Registry::service(std::string_view key, Realm realm) const {
-  auto found = services_.find(std::make_pair(std::string(key), realm));
-  return found == services_.end() ? nullptr : &found->second;
+const ServiceEntry* Registry::service(std::string_view key, Realm realm,
+                                      const Fiber& viewer) const {
+  auto found = services_.find(key);
+  if (found == services_.end()) return nullptr;
+  const Staging* staging = swapping() ? viewer.staging() : nullptr;
+  const ServiceEntry* live = nullptr;
+  for (const auto& entry : found->second) {
+    if (entry->realm != realm) continue;
+    if (!entry->staging)
+      live = entry.get();
+    else if (entry->staging == staging)
+      return entry.get();
+  }
+  return live && staging && leaves(*staging, *live->provider) ? nullptr : live;
 }
 
-const ServiceEntry* Registry::available_service(std::string_view key, Realm realm) const {
-  const ServiceEntry* entry = service(key, realm);
-  return entry && entry->provider->state() == FiberState::active ? entry : nullptr;
+bool Registry::available(const ServiceEntry& entry) const {
+  if (entry.provider->state() != FiberState::active) return false;
+  if (!entry.available) return true;
+  try {
+    return entry.available();
+  } catch (...) {
+    log_.named(entry.provider->name())
+        .error("whether \"" + entry.key +
+               "\" is available cannot be told: " + describe(std::current_exception()));
+    return false;
+  }
 }
 
 std::vector<const ServiceEntry*> Registry::services_of(const Fiber& provider) const {
   std::vector<const ServiceEntry*> out;
-  for (const auto& [place, entry] : services_)
-    if (entry.provider == &provider) out.push_back(&entry);
+  for (const auto& [key, entries] : services_)
+    for (const auto& entry : entries)
+      if (entry->provider == &provider) out.push_back(entry.get());
+  std::sort(out.begin(), out.end(),
+            [](const auto* a, const auto* b) { return a->serial < b->serial; });
   return out;
 }
 
-void Registry::add_listener(Listener listener, bool prepend) {
-  listeners_.insert(prepend ? listeners_.begin() : listeners_.end(), std::move(listener));
-}
-
-void Registry::remove_listener(std::uint64_t id) {
-  std::erase_if(listeners_, [id](const Listener& l) { return l.id == id; });
-}
-
-void Registry::emit(std::string_view event, const void* payload) {
-  std::vector<Listener> snapshot;
-  for (const auto& listener : listeners_)
-    if (listener.event == event) snapshot.push_back(listener);
-  for (const auto& listener : snapshot) {
-    auto still = std::find_if(listeners_.begin(), listeners_.end(),
-                              [&](const Listener& l) { return l.id == listener.id; });
-    if (still == listeners_.end()) continue;
-    if (listener.once) {  // over before its body, which may emit again
-      listeners_.erase(still);
-      listener.owner->forget_effect(listener.effect);
-    }
-    (*listener.callback)(payload);
-  }
+void Registry::set_service(std::string_view key, Realm realm, const Fiber& provider,
+                           std::shared_ptr<void> value) {
+  auto* entry = const_cast<ServiceEntry*>(service(key, realm, provider));
+  if (!entry)
+    throw Error("SERVICE_NOT_PROVIDED",
+                "cannot set property \"" + std::string(key) + "\" without provide",
+                std::string(key));
+  if (entry->provider != &provider)
+    throw Error("SERVICE_FOREIGN",
+                "cannot set property \"" + std::string(key) + "\" in multiple fibers",
+                std::string(key));
+  std::shared_ptr<void> old = std::exchange(entry->value, std::move(value));
+  if (!entry->staging) tell(ServiceChanged{entry->key, realm, entry->value});
 }
 
 void Registry::add_fiber(Fiber& fiber) {
   fibers_.push_back(&fiber);
 }
-void Registry::remove_fiber(Fiber& fiber) {
-  std::erase(fibers_, &fiber);
+
+void Registry::remove_fiber(Fiber& fiber) noexcept {
+  // Near the end, as fibers go in reverse.
+  auto found = std::find(fibers_.rbegin(), fibers_.rend(), &fiber);
+  if (found != fibers_.rend()) fibers_.erase(std::prev(found.base()));
 }
 
 void Registry::service_changed(std::string_view key, Realm realm) {
@@ -85,8 +138,45 @@ void Registry::service_changed(std::string_view key, Realm realm) {
 }
 
 void Registry::services_changed(const Fiber& provider) {
-  for (const auto& [place, entry] : services_)
-    if (entry.provider == &provider) service_changed(place.first, place.second);
+  if (services_.empty()) return;
+  for (const ServiceEntry* entry : services_of(provider)) announce(*entry);
+}
+
+void Registry::announce(const ServiceEntry& entry) {
+  const std::string key = entry.key;  // a listener may withdraw the service
+  const Realm realm = entry.realm;
+  if (!entry.staging) tell(ServiceChanged{key, realm, available(entry) ? entry.value : nullptr});
+  service_changed(key, realm);
+}
+
+void Registry::begin_swap(const Staging& staging) {
+  stagings_.push_back(&staging);
+}
+
+void Registry::commit_swap(const Staging& staging) {
+  std::map<std::pair<std::string, Realm>, std::shared_ptr<void>> changed;
+  std::vector<std::unique_ptr<ServiceEntry>> gone;  // until all else is in place
+  for (auto& [key, entries] : services_) {
+    for (auto& entry : entries) {
+      if (entry->staging == &staging) {
+        entry->staging = nullptr;
+        changed[{key, entry->realm}] = entry->value;
+      } else if (!entry->staging && leaves(staging, *entry->provider)) {
+        changed.try_emplace({key, entry->realm}, nullptr);
+        gone.push_back(std::move(entry));
+      }
+    }
+    std::erase(entries, nullptr);
+  }
+  end_swap(staging);
+  for (const auto& [place, value] : changed) {
+    tell(ServiceChanged{place.first, place.second, value});
+    service_changed(place.first, place.second);
+  }
+}
+
+void Registry::end_swap(const Staging& staging) {
+  std::erase(stagings_, &staging);
 }
 
 }  // namespace stockade

@@ -2,6 +2,7 @@
 // What the subcommands do, once the command line is read. Each returns the process's exit status.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +46,17 @@ struct DoctorOptions {
 // 0 when a backend works with full enforcement, else 1; kExitNotRun.
 int examine_host(const DoctorOptions& options);
 
-int list_plugins(const CompositionOptions& options);
+enum class PluginsFormat { text, json, mermaid };
+struct PluginsOptions {
+  CompositionOptions composition;
+  PluginsFormat format = PluginsFormat::text;
+  std::chrono::milliseconds wait{10000};  // for plugins to come to rest
+};
+// 1 when they did not.
+int list_plugins(const PluginsOptions& options);
+
+// Of a plugin, by name or path, or ("") of a config file.
+int print_schema(const std::string& plugin);
 
 // Reports on stderr what kept a subcommand from starting.
 int report_failure(const std::exception_ptr& error);

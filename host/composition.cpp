@@ -37,15 +37,23 @@ std::string read_file(const std::string& path) {
   }
 }
 
+LoaderEntry* find_plugin(std::vector<LoaderEntry>& entries, const std::string& plugin) {
+  for (auto& entry : entries) {
+    if (entry.plugin == plugin) return &entry;
+    if (entry.group)
+      if (LoaderEntry* below = find_plugin(*entry.group, plugin)) return below;
+  }
+  return nullptr;
+}
+
 nlohmann::json& plugin_config(LoaderConfig& config, const std::string& plugin, const char* option) {
-  for (auto& entry : config.plugins)
-    if (entry.plugin == plugin) {
-      if (entry.config.is_null()) entry.config = nlohmann::json::object();
-      if (!entry.config.is_object())
-        throw Error("CONFIG_INVALID", "the config of the plugin " + plugin + " is not an object",
-                    plugin);
-      return entry.config;
-    }
+  if (LoaderEntry* entry = find_plugin(config.plugins, plugin)) {
+    if (entry->config.is_null()) entry->config = nlohmann::json::object();
+    if (!entry->config.is_object())
+      throw Error("CONFIG_INVALID", "the config of the plugin " + plugin + " is not an object",
+                  plugin);
+    return entry->config;
+  }
   throw Error("CONFIG_INVALID",
               std::string(option) + " needs an entry for the plugin \"" + plugin +
                   "\" in the config, and there is none",
@@ -67,14 +75,9 @@ LoaderConfig default_composition(const std::vector<std::string>& plugins) {
 }  // namespace
 
 LoaderConfig compose(const CompositionOptions& options) {
-  std::string source = options.config_file.value_or("the default composition");
-  LoaderConfig config;
-  if (options.config_file) {
-    std::string text = read_file(*options.config_file);
-    config = read_config<LoaderConfig>(parse_config(text, source), source);
-  } else {
-    config = default_composition(options.plugins);
-  }
+  auto config = options.config_file
+                    ? read_loader_config(read_file(*options.config_file), *options.config_file)
+                    : default_composition(options.plugins);
   if (options.mode) plugin_config(config, "sandbox", "--mode")["mode"] = *options.mode;
   if (options.workspace) {
     plugin_config(config, "sandbox", "--workspace")["workspaceRoot"] = *options.workspace;
@@ -82,10 +85,8 @@ LoaderConfig compose(const CompositionOptions& options) {
       plugin_config(config, "bash-sandbox", "--workspace")["cwd"] = *options.workspace;
   }
   if (options.cwd) plugin_config(config, "bash-sandbox", "--cwd")["cwd"] = *options.cwd;
-  if (options.keep_spills)
-    for (const auto& entry : config.plugins)
-      if (entry.plugin == "bash-sandbox")
-        plugin_config(config, "bash-sandbox", "--json").emplace("keepSpills", true);
+  if (options.keep_spills && find_plugin(config.plugins, "bash-sandbox"))
+    plugin_config(config, "bash-sandbox", "--json").emplace("keepSpills", true);
   if (options.backend) {
     auto& sandbox = plugin_config(config, "sandbox-local", "--backend");
     sandbox["backends"] = {*options.backend};
@@ -95,18 +96,71 @@ LoaderConfig compose(const CompositionOptions& options) {
   return config;
 }
 
-Host::Host(const CompositionOptions& options)
-    : context_(Context::root(loop_, Log::standard_error(options.log_level))),
-      loader_(context_, installation_directory() + "/plugins") {
-  auto load = [](Loader& loader, LoaderConfig config, std::string source) -> Task<bool> {
-    auto applying = loader.apply(std::move(config), std::move(source));
+namespace {
+
+std::string source_of(const CompositionOptions& options) {
+  return options.config_file.value_or("the default composition");
+}
+
+Task<> apply_and_note(Loader* loader, LoaderConfig config, std::string source, bool* done) {
+  auto applying = loader->apply(std::move(config), std::move(source));
+  co_await applying;
+  *done = true;
+}
+
+Task<> apply_changed(Loader* loader, LoaderConfig config, std::string source, Log log) {
+  std::string failure;
+  try {
+    auto applying = loader->apply(std::move(config), source);
     co_await applying;
-    co_return true;
-  };
-  run(load(loader_, compose(options), options.config_file.value_or("the default composition")));
+  } catch (...) {
+    failure = describe(std::current_exception());
+  }
+  if (failure.empty())
+    log.info("applied the changed config file " + source);
+  else
+    log.error("kept the running config: " + failure);
+}
+
+}  // namespace
+
+Host::Host(const CompositionOptions& options) : Host(options, std::nullopt) {}
+
+Host::Host(const CompositionOptions& options, std::chrono::milliseconds limit)
+    : Host(options, std::optional(limit)) {}
+
+Host::Host(const CompositionOptions& options, std::optional<std::chrono::milliseconds> limit)
+    : context_(Context::root(loop_, Log::standard_error(options.log_level))),
+      loader_(context_, installation_directory() + "/plugins"),
+      options_(options),
+      changes_(loop_, [](std::exception_ptr) {}) {
+  LoaderConfig config = compose(options_);
+  if (options_.watch && options_.config_file)
+    watch_.emplace(loop_, *options_.config_file, std::chrono::milliseconds(100),
+                   [this] { apply_again(); });
+  loader_.provide();
+  bool late = false;
+  std::exception_ptr error;
+  Timer timer(loop_);
+  if (limit) timer.start(*limit, [&late] { late = true; });
+  {
+    TaskScope applying(loop_, [&error](std::exception_ptr failure) { error = failure; });
+    applying.start(apply_and_note(&loader_, std::move(config), source_of(options_), &settled_));
+    loop_.run_until([&] { return settled_ || error || late; });
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+void Host::apply_again() {
+  try {
+    changes_.start(apply_changed(&loader_, compose(options_), source_of(options_), context_.log()));
+  } catch (const Error& error) {
+    context_.log().error(std::string("kept the running config: ") + error.what());
+  }
 }
 
 Host::~Host() {
+  watch_.reset();
   Completion<> disposed = context_.fiber()->dispose();
   try {
     loop_.run_until([&] { return disposed.settled(); });

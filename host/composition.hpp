@@ -3,6 +3,7 @@
 // changes in it.
 #pragma once
 
+#include <chrono>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "framework/error.hpp"
 #include "framework/loader.hpp"
 #include "framework/loop.hpp"
+#include "framework/watch.hpp"
 
 namespace stockade {
 
@@ -29,6 +31,7 @@ struct CompositionOptions {
   LogLevel log_level = LogLevel::warn;
   // Of the built-in composition, beside what every call needs. A config file names its own.
   std::vector<std::string> plugins = kAllPlugins;
+  bool watch = false;  // apply the config file again when it changes
 };
 
 // Throws Error `CONFIG_INVALID` naming the file or the option.
@@ -38,6 +41,8 @@ LoaderConfig compose(const CompositionOptions& options);
 class Host {
  public:
   explicit Host(const CompositionOptions& options);
+  // The same, but goes on after `limit` even when not all plugins have come to rest.
+  Host(const CompositionOptions& options, std::chrono::milliseconds limit);
   ~Host();  // disposes every fiber and unloads every plugin
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -45,6 +50,8 @@ class Host {
   Loop& loop() noexcept { return loop_; }
   const Context& context() const noexcept { return context_; }
   const Loader& loader() const noexcept { return loader_; }
+  Loader& loader() noexcept { return loader_; }
+  bool settled() const noexcept { return settled_; }  // the composition has been applied
 
   // The service, or Error `SERVICE_UNAVAILABLE` that says which entries wait for what.
   template <class T>
@@ -72,11 +79,17 @@ class Host {
     T result = co_await task;
     value.emplace(std::move(result));
   }
+  Host(const CompositionOptions& options, std::optional<std::chrono::milliseconds> limit);
   Error unavailable(std::string_view key) const;
+  void apply_again();
 
   Loop loop_;
   Context context_;
   Loader loader_;
+  CompositionOptions options_;
+  bool settled_ = false;
+  std::optional<FileWatch> watch_;
+  TaskScope changes_;
 };
 
 }  // namespace stockade

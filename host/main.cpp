@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "framework/error.hpp"
+#include "framework/version.hpp"
 #include "host/commands.hpp"
 #include "sandbox/policy.hpp"
 
@@ -35,6 +36,8 @@ void add_composition(CLI::App& command, CompositionOptions& options) {
       ->check(one_of({"namespace", "bwrap", "landlock", "seatbelt"}));
   command.add_option("--config", options.config_file,
                      "config file instead of the built-in composition");
+  command.add_flag("--watch", options.watch, "apply the config file again when it changes")
+      ->needs("--config");
   command
       .add_option_function<std::string>(
           "--log-level",
@@ -102,9 +105,21 @@ int main(int argc, char** argv) {
                          "config file instead of the built-in composition");
   doctor_app->add_flag("--json", doctor.json, "print one JSON object");
 
-  CompositionOptions plugins;
+  PluginsOptions plugins;
   auto* plugins_app = app.add_subcommand("plugins", "show what is loaded and what waits for what");
-  add_composition(*plugins_app, plugins);
+  add_composition(*plugins_app, plugins.composition);
+  bool plugins_json = false;
+  bool plugins_mermaid = false;
+  std::int64_t plugins_wait = plugins.wait.count();
+  plugins_app->add_flag("--json", plugins_json, "print one JSON object");
+  plugins_app->add_flag("--mermaid", plugins_mermaid, "print a Mermaid flow chart")
+      ->excludes("--json");
+  plugins_app->add_option("--wait-ms", plugins_wait, "how long to wait for plugins that load")
+      ->check(CLI::Range(1, 600000));
+
+  std::string schema;
+  auto* schema_app = app.add_subcommand("schema", "print the JSON Schema of a config, for editors");
+  schema_app->add_option("plugin", schema, "a plugin's name or file (default: the config file)");
 
   try {
     app.parse(argc, argv);
@@ -116,5 +131,10 @@ int main(int argc, char** argv) {
   if (run_app->parsed()) return run_script(run);
   if (mcp_app->parsed()) return serve_mcp(mcp);
   if (doctor_app->parsed()) return examine_host(doctor);
+  if (schema_app->parsed()) return print_schema(schema);
+  plugins.wait = std::chrono::milliseconds(plugins_wait);
+  plugins.format = plugins_json      ? PluginsFormat::json
+                   : plugins_mermaid ? PluginsFormat::mermaid
+                                     : PluginsFormat::text;
   return list_plugins(plugins);
 }

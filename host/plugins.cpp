@@ -1,45 +1,48 @@
 // SPDX-License-Identifier: MIT
-// `stockade plugins`: the tree of fibers.
+// `stockade plugins`: the tree of fibers, and what waits for what.
+#include <cstdlib>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "bash-sandbox/shell.hpp"
-#include "framework/fields.hpp"
+#include "framework/report.hpp"
 #include "host/commands.hpp"
 
 namespace stockade {
 
 namespace {
 
-std::string list(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-void print_fiber(const Fiber& fiber, const std::string& indent) {
-  std::cout << indent << fiber.name() << "  " << enum_name(fiber.state());
-  if (auto provides = fiber.provides(); !provides.empty())
-    std::cout << "  provides " << list(provides);
-  if (!fiber.inject().empty()) std::cout << "  needs " << list(fiber.inject());
-  if (auto missing = fiber.waiting_for(); !missing.empty())
-    std::cout << "  waits for " << list(missing);
-  std::cout << '\n';
-  for (const auto& child : fiber.children()) print_fiber(*child, indent + "  ");
+std::string calls_line(const Context& context) {
+  auto shell = context.find<Shell>();
+  if (!shell) return {};
+  const ShellLoad load = shell->load();
+  return "calls: " + std::to_string(load.running) + " running, at most " +
+         std::to_string(load.limit) + ", " + std::to_string(load.queued) + " queued, " +
+         std::to_string(load.background) + " in the background\n";
 }
 
 }  // namespace
 
-int list_plugins(const CompositionOptions& options) {
+int list_plugins(const PluginsOptions& options) {
   try {
-    Host host(options);
-    print_fiber(*host.context().fiber(), "");
-    if (auto shell = host.context().find<Shell>()) {
-      const ShellLoad load = shell->load();
-      std::cout << "calls: " << load.running << " running, at most " << load.limit << ", "
-                << load.queued << " queued, " << load.background << " in the background\n";
+    Host host(options.composition, options.wait);
+    const FiberReport report = report_of(*host.context().fiber());
+    switch (options.format) {
+      case PluginsFormat::text:
+        std::cout << report_text(report) << calls_line(host.context());
+        break;
+      case PluginsFormat::json:
+        std::cout << report_json(report).dump(2) << '\n';
+        break;
+      case PluginsFormat::mermaid:
+        std::cout << report_mermaid(report);
+        break;
     }
     std::cout.flush();
-    return 0;
+    if (host.settled()) return 0;
+    std::cerr << "stockade: not all plugins came to rest within " << options.wait.count() << " ms"
+              << std::endl;
+    std::_Exit(1);  // a load is never interrupted, and one of these does not end
   } catch (...) {
     return report_failure(std::current_exception());
   }

@@ -7,9 +7,11 @@ namespace stockade {
 namespace {
 
 Task<> apply(Context context, BashSandboxConfig config) {
+  // Held, and not looked up for each call: a call in flight ends on the sandbox that it began with.
+  auto sandbox = context.get<SandboxProvider>();
   auto executor = std::make_shared<BashExecutor>(
       context.loop(), std::move(config), context.get<SandboxPolicyResolver>(),
-      [context] { return context.get<SandboxProvider>(); }, context.code());
+      [sandbox] { return sandbox; }, context.code());
   context.provide<ShellEnvironment>(executor->environment());
   context.provide<Shell>(executor);
   co_return;

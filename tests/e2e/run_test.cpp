@@ -109,7 +109,7 @@ TEST_CASE("plugins: the tree shows states and services and what waits for what")
   World world("bwrap", users().back());
   auto program = world.stockade({"plugins"});
   CHECK(program.status == 0);
-  CHECK_THAT(program.out, ContainsSubstring("root  active\n"));
+  CHECK_THAT(program.out, ContainsSubstring("root  active  provides loader/1"));
   CHECK_THAT(program.out, ContainsSubstring("  sandbox-local  active  provides sandbox/1\n"));
   CHECK_THAT(program.out, ContainsSubstring(
                               "  bash-sandbox  active  provides shell/1, shellEnvironment/1  needs "

@@ -258,6 +258,51 @@ TEST_CASE("library: another fingerprint is refused and both are named") {
   check_unusable(path, std::string("[") + kPluginFingerprint + "]");
 }
 
+TEST_CASE("library: a static constructor that prints is refused and its text kept from stdout") {
+  auto path = object_file("test-printing-constructor");
+  check_unusable(path, "writes to standard output (\"hello from a constructor\")");
+  CHECK_FALSE(mapped("test-printing-constructor"));
+}
+
+TEST_CASE("library: a static constructor that throws is refused and the host runs on") {
+  check_unusable(object_file("test-throwing-constructor"), "threw: constructor error");
+  Loop loop;
+  CHECK(open_plugin(loop, object_file("test-minimal")).name == "test-minimal");
+}
+
+TEST_CASE("library: a missing dependency is named beside the file") {
+  check_unusable(object_file("test-dependent"), "libtest_dependency.so");
+}
+
+TEST_CASE("library: a file may be overwritten while its code runs") {
+  Scratch scratch;
+  Tree tree;
+  const std::string path = scratch / "greeter.so";
+  write_file(path, read_file(object_file("test-greeter")));
+  auto fiber = tree.root.plugin(open_plugin(tree.loop, path), {});
+  tree.settle(fiber);
+  write_file(path, std::string(read_file(path).size(), '\0'));
+  CHECK(tree.root.find<Greeter>()->greet("you") == "hello you");
+}
+
+TEST_CASE("library: what became of it is told") {
+  Loop loop;
+  auto definition = open_plugin(loop, object_file("test-minimal"));
+  auto status = definition.library;
+  CHECK(status->state == LibraryStatus::State::mapped);
+  CHECK_THAT(status->explain(), ContainsSubstring(object_file("test-minimal")));
+  definition = {};
+  loop.drain();
+  CHECK(status->state == LibraryStatus::State::unmapped);
+}
+
+TEST_CASE("library: the fingerprint has the project, the compiler and the libraries") {
+  const std::string fingerprint = kPluginFingerprint;
+  for (const char* part : {"stockade-" STOCKADE_VERSION, "libstdc++-cxx11-1", "json-3."})
+    CHECK_THAT(fingerprint, ContainsSubstring(part));
+  CHECK(fingerprint.find("  ") == std::string::npos);
+}
+
 TEST_CASE("library: a foreign descriptor is refused") {
   check_unusable(object_file("test-other-magic"), "not one of stockade's");
 }
