@@ -37,6 +37,11 @@ Verdict classify(const Ending& ending, const Evidence& evidence) {
     return verdict;
   }
 
+  bool nonzero_exit = ending.exit_code && *ending.exit_code != 0;
+  if (!evidence.confined) {  // no runner, no sandbox: nothing that could be said of either
+    verdict.outcome = ending.exit_code == 0 ? BashOutcome::ok : BashOutcome::failed;
+    return verdict;
+  }
   if (evidence.status && !evidence.status->ready && ending.killed) {
     verdict.outcome = BashOutcome::failed;  // before it had begun, which is nobody's failure
     return verdict;
@@ -54,8 +59,7 @@ Verdict classify(const Ending& ending, const Evidence& evidence) {
     return verdict;
   }
 
-  bool nonzero_exit = ending.exit_code && *ending.exit_code != 0;
-  if (evidence.confined && nonzero_exit && evidence.denial_line) {
+  if (nonzero_exit && evidence.denial_line) {
     verdict.outcome = BashOutcome::denied;
     verdict.denied = true;
     verdict.evidence = evidence.denial_line;

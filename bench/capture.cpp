@@ -98,7 +98,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const std::uint64_t bytes = static_cast<std::uint64_t>(mebibytes) << 20;
   const std::string loud =
-      "yes 0123456789abcdef0123456789abcdef0123456789abcdef | head -c " + std::to_string(bytes);
+      "yes 0123456789abcdef0123456789abcdef0123456789abcdef 2>/dev/null | head -c " +
+      std::to_string(bytes);
 
   Loop loop;
   auto policies = std::make_shared<SandboxPolicyService>(SandboxPolicyConfig{});

@@ -18,6 +18,7 @@
 #include "framework/error.hpp"
 #include "framework/fields.hpp"
 #include "sandbox-local/local_sandbox.hpp"
+#include "sandbox-local/probe.hpp"
 
 namespace {
 

@@ -24,6 +24,11 @@ target_compile_options(stockade_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual
   $<$<BOOL:${STOCKADE_WERROR}>:-Werror>)
 target_include_directories(stockade_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+# With optimisation g++ 12 warns of its own inlined std::string and std::optional (GCC bugs 105329, 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(stockade_options INTERFACE $<$<NOT:$<CONFIG:Debug>>:
+    -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow>)
+endif()
 
 # The same for libraries and executables, so that all can share a precompiled header.
 target_compile_options(stockade_options INTERFACE

@@ -208,7 +208,7 @@ void judge(const Scratch& scratch, const std::string& text, ProbeVerdict& verdic
   verdict.metadata_protected =
       stat(scratch.victim().c_str(), &victim) == 0 && (victim.st_mode & 07777) == 0600;
   if (!verdict.metadata_protected)
-    verdict.partial_reasons.push_back("a chmod outside the workspace was not stopped");
+    verdict.partial_reasons.emplace_back("a chmod outside the workspace was not stopped");
   verdict.usable = true;
 }
 
