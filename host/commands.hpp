@@ -28,13 +28,16 @@ struct RunOptions {
   CompositionOptions composition;
   std::string script;  // a file, or `-`
   bool pretty = false;
+  bool as_they_come = false;  // results, instead of in the order of the script
+  std::optional<std::string> session;
 };
-// 0 when every line had a result that is no error, else 1; kExitNotRun; 128+n for a signal to the
-// host.
+// 0 when every line had a result that is no error, or the one that it expected, else 1;
+// kExitNotRun; 128+n for a signal to the host.
 int run_script(const RunOptions& options);
 
 struct McpOptions {
   CompositionOptions composition;
+  std::optional<std::string> session;
 };
 // Until the client goes away: 0; 128+n for a signal to the host; kExitNotRun.
 int serve_mcp(const McpOptions& options);
@@ -45,6 +48,13 @@ struct DoctorOptions {
 };
 // 0 when a backend works with full enforcement, else 1; kExitNotRun.
 int examine_host(const DoctorOptions& options);
+
+struct SessionsOptions {
+  std::optional<std::string> id;  // absent: a list of all
+  std::optional<std::string> directory;
+  bool json = false;
+};
+int show_sessions(const SessionsOptions& options);
 
 enum class PluginsFormat { text, json, mermaid };
 struct PluginsOptions {

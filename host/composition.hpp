@@ -18,7 +18,8 @@
 namespace stockade {
 
 // What the built-in compositions can have beside the call path.
-inline const std::vector<std::string> kAllPlugins{"approval", "jobs", "tool-bash", "script", "mcp"};
+inline const std::vector<std::string> kAllPlugins{"approval",  "sessions", "jobs",
+                                                  "tool-bash", "script",   "mcp"};
 
 struct CompositionOptions {
   std::optional<std::string> config_file;

@@ -84,19 +84,42 @@ int main(int argc, char** argv) {
       ->required();
 
   RunOptions run;
-  run.composition.plugins = {"approval", "jobs", "tool-bash", "script"};
+  run.composition.plugins = {"approval", "approval-terminal", "sessions",
+                             "jobs",     "tool-bash",         "script"};
   auto* run_app = app.add_subcommand("run", "run a script of tool calls, one JSON object a line");
   add_composition(*run_app, run.composition);
-  run_app->add_option("--cwd", run.composition.cwd, "working directory (default: the workspace)");
+  auto* run_cwd = run_app->add_option("--cwd", run.composition.cwd,
+                                      "working directory (default: the workspace)");
+  run_app
+      ->add_option("--session", run.session,
+                   "resume this session, or begin it; its mode and directory are in its log")
+      ->excludes(run_cwd);
+  run_app->add_flag("--as-they-come", run.as_they_come,
+                    "print results as calls end instead of in the order of the script");
   run_app->add_flag("--pretty", run.pretty, "print for a person instead of JSON lines");
   run_app->add_option("script", run.script, "a file, or - for standard input")->required();
 
   McpOptions mcp;
-  mcp.composition.plugins = {"approval", "jobs", "tool-bash", "mcp"};
+  mcp.composition.plugins = {"approval", "sessions", "jobs", "tool-bash", "mcp"};
   auto* mcp_app = app.add_subcommand(
       "mcp", "serve the bash tool to an MCP client on standard input and output");
   add_composition(*mcp_app, mcp.composition);
-  mcp_app->add_option("--cwd", mcp.composition.cwd, "working directory (default: the workspace)");
+  auto* mcp_cwd = mcp_app->add_option("--cwd", mcp.composition.cwd,
+                                      "working directory (default: the workspace)");
+  mcp_app
+      ->add_option("--session", mcp.session,
+                   "resume this session, or begin it (default: a new one)")
+      ->excludes(mcp_cwd);
+
+  SessionsOptions sessions;
+  auto* sessions_app = app.add_subcommand("sessions", "show the logs of sessions");
+  sessions_app->add_option("--directory", sessions.directory,
+                           "of the logs (default: below the user's state directory)");
+  sessions_app->add_flag("--json", sessions.json, "print one JSON object a line");
+  auto* list_app = sessions_app->add_subcommand("list", "all sessions (default)");
+  auto* show_app = sessions_app->add_subcommand("show", "the events of one session");
+  show_app->add_option("id", sessions.id, "its id")->required();
+  for (auto* each : {list_app, show_app}) each->fallthrough();
 
   DoctorOptions doctor;
   auto* doctor_app = app.add_subcommand(
@@ -129,6 +152,7 @@ int main(int argc, char** argv) {
   }
   if (exec_app->parsed()) return exec_command(exec);
   if (run_app->parsed()) return run_script(run);
+  if (sessions_app->parsed()) return show_sessions(sessions);
   if (mcp_app->parsed()) return serve_mcp(mcp);
   if (doctor_app->parsed()) return examine_host(doctor);
   if (schema_app->parsed()) return print_schema(schema);

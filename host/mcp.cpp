@@ -55,7 +55,7 @@ int serve_mcp(const McpOptions& options) {
     auto server = host.service<McpServer>();
     AbortOnSignal abort(host.loop());
     StandardStreams streams(host.loop(), abort);
-    auto session = open_session(host, {});
+    auto session = open_session(host, options.composition, {options.session, true, "mcp"});
     host.run(serve(server, streams, std::move(session), abort.signal()));
     // A client that went away is how a server ends.
     return abort.caught() && !streams.gone() ? 128 + abort.caught() : 0;

@@ -7,8 +7,6 @@
 
 namespace stockade {
 
-namespace {
-
 std::string printable(const std::string& text) {
   std::string out;
   auto escape = [&out](unsigned char byte) {
@@ -30,6 +28,8 @@ std::string printable(const std::string& text) {
   }
   return out;
 }
+
+namespace {
 
 std::string indented(const std::string& text, const std::string& margin) {
   std::string out;
@@ -54,8 +54,20 @@ Word headline(const std::string& outcome) {
   if (outcome == "denied") return {"DENIED by the sandbox", "35"};
   if (outcome == "timed-out") return {"timed out", "33"};
   if (outcome == "aborted") return {"aborted", "33"};
+  if (outcome == "background") return {"started in the background", "32"};
   if (outcome == "runner-failed") return {"NOT RUN: the sandbox could not run it", "31"};
+  if (outcome == "answer") return {"ok", "32"};
   return {"error: the line is no call", "31"};
+}
+
+// What a person can do about a denial.
+std::string advice(const nlohmann::ordered_json& data) {
+  std::string mode = data["sandbox"].value("mode", "");
+  return mode == "read-only"
+             ? "what to do: this mode writes nothing; a command that must write needs --mode "
+               "workspace-write"
+             : "what to do: this mode writes only the workspace and /tmp; let the command write "
+               "there, or choose another --workspace";
 }
 
 }  // namespace
@@ -83,7 +95,8 @@ std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_js
   std::string text = paint("[" + one_line(printable(id)) + "]", "1") + " ";
   text +=
       command.empty() ? std::string("\n") : "$ " + printable(indented(command, "      ").substr(6));
-  Word word = headline(data.value("outcome", ""));
+  Word word = headline(
+      data.value("outcome", data.value("kind", result["isError"].get<bool>() ? "" : "answer")));
   text += "    " + paint(word.text, word.colour);
   if (data.contains("exitCode") && data["exitCode"].is_number() && data["exitCode"] != 0)
     text += ", exit code " + json_text(data["exitCode"]);
@@ -99,6 +112,16 @@ std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_js
   text += "\n";
   for (const auto& part : result["content"])
     text += indented(printable(part.value("text", "")), "    | ");
+  if (data.value("outcome", "") == "denied") text += "    " + advice(data) + "\n";
+  if (auto expectation = result.find("expectation"); expectation != result.end()) {
+    if (expectation->value("met", false)) {
+      text += "    " + paint("as expected", "32") + "\n";
+    } else {
+      for (const auto& each : (*expectation)["mismatches"])
+        text +=
+            "    " + paint("NOT AS EXPECTED: ", "31") + printable(each.get<std::string>()) + "\n";
+    }
+  }
   return text + "\n";
 }
 

@@ -13,4 +13,7 @@ namespace stockade {
 std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_json& result,
                           bool colour);
 
+// Control characters but newline and tab escaped.
+std::string printable(const std::string& text);
+
 }  // namespace stockade

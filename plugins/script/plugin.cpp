@@ -9,6 +9,7 @@ struct ScriptConfig {};
 
 Task<> apply(Context context, ScriptConfig) {
   context.provide<ScriptRunner>(std::make_shared<LineScriptRunner>(
+      context.loop(),
       [context](std::string_view name) { return context.find_as<Tool>(tool_service(name)); }));
   co_return;
 }

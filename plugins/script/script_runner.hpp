@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "framework/loop.hpp"
 #include "plugins/script/script.hpp"
 #include "plugins/tool.hpp"
 
@@ -14,12 +15,14 @@ namespace stockade {
 class LineScriptRunner final : public ScriptRunner {
  public:
   // `find_tool` returns null for a tool that is not there.
-  explicit LineScriptRunner(std::function<std::shared_ptr<Tool>(std::string_view name)> find_tool)
-      : find_tool_(std::move(find_tool)) {}
-  Task<ScriptSummary> run(LineSource& source, ResultSink& sink, std::shared_ptr<SessionLog> session,
+  LineScriptRunner(Loop& loop,
+                   std::function<std::shared_ptr<Tool>(std::string_view name)> find_tool)
+      : loop_(loop), find_tool_(std::move(find_tool)) {}
+  Task<ScriptSummary> run(LineSource& source, ResultSink& sink, ScriptOptions options,
                           AbortSignal abort) override;
 
  private:
+  Loop& loop_;
   std::function<std::shared_ptr<Tool>(std::string_view)> find_tool_;
 };
 

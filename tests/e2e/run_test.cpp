@@ -139,3 +139,79 @@ TEST_CASE("run: a signal ends a host that waits for the next line") {
   CHECK_FALSE(program.timed_out);
   CHECK(program.out == "status=143\n");
 }
+
+TEST_CASE("run: the script of examples is as it says") {
+  for (uid_t uid : users()) {
+    World world("bwrap", uid);
+    auto program = world.stockade(
+        {"run", "--pretty", "--mode", "workspace-write", STOCKADE_EXAMPLES "/first-calls.jsonl"});
+    INFO(program.out << program.err);
+    CHECK(program.status == 0);
+    CHECK_THAT(program.out, ContainsSubstring("DENIED by the sandbox") &&
+                                ContainsSubstring("what to do: this mode writes only the") &&
+                                ContainsSubstring("An ordinary command sees the machine") &&
+                                !ContainsSubstring("NOT AS EXPECTED"));
+    CHECK_THAT(program.out, ContainsSubstring("12 calls: "));
+  }
+}
+
+TEST_CASE("run: an expectation that is not met fails the script") {
+  World world("landlock", users().back());
+  ProgramOptions options;
+  options.input = R"({"id": 1, "tool": "bash", "arguments": {"command": "exit 3"}, )"
+                  R"("expect": {"outcome": "ok"}})"
+                  "\n"
+                  R"({"id": 2, "tool": "bash", "arguments": {"command": ""}, )"
+                  R"("expect": {"error": "ARGUMENTS_INVALID"}})"
+                  "\n";
+  auto program = world.stockade({"run", "-"}, options);
+  CHECK(program.status == 1);
+  auto results = lines(program.out);
+  CHECK(results.at(0)["expectation"]["mismatches"][0] ==
+        "outcome: expected \"ok\", got \"failed\"");
+  CHECK(results.at(1)["expectation"]["met"] == true);
+}
+
+TEST_CASE("run: a session keeps its mode and its directory and has a log") {
+  World world("bwrap", users().back());
+  ProgramOptions options;
+  options.environment["XDG_STATE_HOME"] = world.outside();
+  options.input = call("a", "echo x > f");
+  auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "--session", "s1"});
+    more.push_back("-");
+    auto program = world.stockade(more, options);
+    INFO(program.err);
+    REQUIRE(program.status == 0);
+    return lines(program.out).at(0)["structuredContent"]["outcome"].get<std::string>();
+  };
+  CHECK(run({}) == "denied");
+  CHECK(run({"--mode", "workspace-write"}) == "ok");
+  options.cwd = "/";
+  CHECK(run({}) == "ok");  // its own mode, in its own directory
+  CHECK(run({"--mode", "read-only"}) == "denied");
+  CHECK(run({}) == "denied");
+
+  auto list = world.stockade({"sessions", "--json"}, options);
+  auto sessions = lines(list.out);
+  REQUIRE(sessions.size() == 1);
+  CHECK(sessions[0]["id"] == "s1");
+  CHECK(sessions[0]["mode"] == "read-only");
+  CHECK(sessions[0]["cwd"] == world.workspace());
+  auto show = world.stockade({"sessions", "show", "s1", "--json"}, options);
+  auto events = lines(show.out);
+  CHECK(events.at(0)["type"] == "session/opened");
+  CHECK(events.at(1)["type"] == "call/started");
+  CHECK(events.at(1)["data"]["command"] == "echo x > f");
+  CHECK(events.at(2)["data"]["denied"] == true);
+  CHECK_THAT(world.stockade({"sessions"}, options).out, ContainsSubstring("s1  "));
+
+  auto elsewhere =
+      world.stockade({"run", "--session", "s1", "--workspace", world.outside(), "-"}, options);
+  CHECK(elsewhere.status == 125);
+  options.environment["XDG_STATE_HOME"] = world.workspace();
+  options.cwd = world.workspace();
+  auto unsafe = world.stockade({"run", "--session", "s2", "-"}, options);
+  CHECK(unsafe.status == 125);
+  CHECK_THAT(unsafe.err, ContainsSubstring("SESSION_UNSAFE"));
+}

@@ -62,8 +62,8 @@ Task<BashResult> run_command(std::shared_ptr<Shell> shell, std::string command) 
 TEST_CASE("composition: the default is the whole call path and no settings") {
   auto config = compose({});
   CHECK(names(config) == std::vector<std::string>{"sandbox", "sandbox-local", "bash-sandbox",
-                                                  "approval", "jobs", "tool-bash", "script",
-                                                  "mcp"});
+                                                  "approval", "sessions", "jobs", "tool-bash",
+                                                  "script", "mcp"});
   for (const auto& entry : config.plugins) {
     CHECK((entry.config.is_null() || entry.config.empty()));
     CHECK_FALSE(entry.disabled);

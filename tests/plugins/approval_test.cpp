@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "plugins/approval/approval_service.hpp"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "framework/completion.hpp"
 #include "framework/error.hpp"
+#include "plugins/approval/policy_answerer.hpp"
+#include "plugins/approval/terminal_answerer.hpp"
 #include "tests/support/await.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/errors.hpp"
 
 using namespace stockade;
 using nlohmann::ordered_json;
@@ -180,4 +187,77 @@ TEST_CASE("approval: what cannot be logged is not granted") {
   rig.add(EscalationOutcome::approved);
   rig.session->fail = true;
   CHECK_THROWS_AS(rig.ask(), Error);
+}
+
+// ---- answerers --------------------------------------------------------------------------------
+
+TEST_CASE("approval policy: the first rule for the mode and the workspace answers") {
+  Loop loop;
+  PolicyAnswerer answerer({{SandboxMode::workspace_write, "/usr/share", RuleAnswer::reject},
+                           {SandboxMode::workspace_write, "/usr", RuleAnswer::approve},
+                           {SandboxMode::danger_full_access, "", RuleAnswer::reject}});
+  auto ask = [&](SandboxMode to, const std::string& workspace) {
+    Escalation escalation{SandboxMode::read_only, to, workspace, "bash", "1", "why", "rm -rf /"};
+    return await_task(loop, answerer.answer(escalation, {}));
+  };
+  CHECK(ask(SandboxMode::workspace_write, "/usr") == EscalationOutcome::approved);
+  CHECK(ask(SandboxMode::workspace_write, "/usr/lib") == EscalationOutcome::approved);
+  CHECK(ask(SandboxMode::workspace_write, "/usr/share/doc") == EscalationOutcome::rejected);
+  CHECK(ask(SandboxMode::workspace_write, "/usrlocal") == std::nullopt);
+  CHECK(ask(SandboxMode::workspace_write, "/") == std::nullopt);
+  CHECK(ask(SandboxMode::danger_full_access, "/usr") == EscalationOutcome::rejected);
+}
+
+TEST_CASE("approval policy: a rule that means nothing is refused") {
+  auto refused = [](ApprovalRule rule) {
+    return stockade::test::thrown_by([&] { check_approval_policy({{std::move(rule)}}); });
+  };
+  CHECK_THAT(refused({SandboxMode::read_only, "", RuleAnswer::approve}).text,
+             ContainsSubstring("$.rules[0].mode"));
+  CHECK_THAT(refused({SandboxMode::workspace_write, "relative", RuleAnswer::approve}).text,
+             ContainsSubstring("$.rules[0].workspace"));
+  CHECK(refused({SandboxMode::workspace_write, "/w", RuleAnswer::approve}).code.empty());
+}
+
+TEST_CASE("approval terminal: only yes approves") {
+  struct Row {
+    std::string typed;
+    EscalationOutcome outcome;
+  };
+  for (const auto& row :
+       {Row{"y\n", EscalationOutcome::approved}, Row{"yes\n", EscalationOutcome::approved},
+        Row{"n\n", EscalationOutcome::rejected}, Row{"\n", EscalationOutcome::rejected},
+        Row{"yeah\n", EscalationOutcome::rejected}, Row{" y\n", EscalationOutcome::rejected},
+        Row{"\x04", EscalationOutcome::cancelled}}) {
+    CAPTURE(row.typed);
+    Loop loop;
+    int person = posix_openpt(O_RDWR | O_NOCTTY);
+    REQUIRE(person >= 0);
+    REQUIRE(grantpt(person) == 0);
+    REQUIRE(unlockpt(person) == 0);
+    Fd held(person);
+    {
+      TerminalAnswerer answerer(loop, Fd(open(ptsname(person), O_RDWR | O_NOCTTY)), nullptr);
+      REQUIRE(write(person, "y\n", 2) == 2);  // before it is asked
+      std::optional<std::optional<EscalationOutcome>> outcome;
+      TaskScope scope(loop, [](std::exception_ptr) {});
+      Escalation escalation{
+          SandboxMode::read_only, SandboxMode::workspace_write, "/w", "bash", "1", "why",
+          "make \x1b[2J"};
+      scope.start(stockade::test::store_value(answerer.answer(escalation, {}), &outcome));
+      stockade::test::run_for(loop, std::chrono::milliseconds(50));
+      CHECK_FALSE(outcome);
+      char shown[4096];
+      ssize_t n = read(person, shown, sizeof shown);
+      REQUIRE(n > 0);
+      std::string text(shown, static_cast<std::size_t>(n));
+      CHECK_THAT(text, ContainsSubstring("make \\x1b[2J") && ContainsSubstring("/w") &&
+                           ContainsSubstring("[y/N]"));
+      REQUIRE(write(person, row.typed.data(), row.typed.size()) ==
+              static_cast<ssize_t>(row.typed.size()));
+      REQUIRE(stockade::test::wait_until(loop, [&] { return outcome.has_value(); }));
+      CHECK(*outcome == row.outcome);
+    }
+    loop.drain();
+  }
 }

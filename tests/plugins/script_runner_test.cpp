@@ -4,6 +4,8 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 
+#include "framework/error.hpp"
+#include "plugins/script/script_line.hpp"
 #include "tests/support/await.hpp"
 #include "tests/support/catch.hpp"
 
@@ -37,6 +39,8 @@ class FakeSink final : public ResultSink {
     if (after) after();
     co_return;
   }
+  void on_comment(const std::string& line) override { comments.push_back(line); }
+  std::vector<std::string> comments;
   std::vector<json> calls;
   std::vector<nlohmann::ordered_json> results;
   std::function<void()> after;
@@ -60,11 +64,11 @@ struct Run {
       : source(std::move(lines)) {
     tool->fails = fails;
     sink.after = std::move(after_each);
-    LineScriptRunner runner([this](std::string_view name) -> std::shared_ptr<Tool> {
+    Loop loop;
+    LineScriptRunner runner(loop, [this](std::string_view name) -> std::shared_ptr<Tool> {
       return name == "bash" ? tool : nullptr;
     });
-    Loop loop;
-    summary = await_task(loop, runner.run(source, sink, nullptr, std::move(abort)));
+    summary = await_task(loop, runner.run(source, sink, {}, std::move(abort)));
   }
   const nlohmann::ordered_json& only() const {
     REQUIRE(sink.results.size() == 1);
@@ -233,4 +237,171 @@ TEST_CASE("script: an abort ends the script after the call in progress") {
   Run never({R"({"id": 1, "tool": "bash"})"}, controller.signal());
   CHECK(never.source.read == 0);
   CHECK(never.summary.calls == 0);
+}
+
+// ---- parallel lines ---------------------------------------------------------------------------
+
+namespace {
+
+// Notes what runs beside what; a call with {"ms": n} takes that long.
+class SlowTool final : public Tool {
+ public:
+  explicit SlowTool(Loop& loop) : loop_(loop) {}
+  ToolDescription describe() const override { return {}; }
+  Task<ToolResult> call(ToolCall call) override {
+    most = std::max(most, ++running);
+    if (call.session) sessions.push_back(call.session->session().id);
+    auto pause = sleep(loop_, std::chrono::milliseconds(call.arguments.value("ms", 1)));
+    co_await pause;
+    --running;
+    ToolResult result{call.arguments.dump(), {{"outcome", "ok"}}, false};
+    co_return result;
+  }
+  int running = 0;
+  int most = 0;
+  std::vector<std::string> sessions;
+
+ private:
+  Loop& loop_;
+};
+
+struct SlowRun {
+  explicit SlowRun(std::deque<std::string> lines, ScriptOptions options = {})
+      : source(std::move(lines)) {
+    LineScriptRunner runner(loop, [this](std::string_view) { return tool; });
+    summary = await_task(loop, runner.run(source, sink, std::move(options), {}));
+    for (const auto& result : sink.results) order += result["id"].get<std::string>();
+  }
+  Loop loop;
+  std::shared_ptr<SlowTool> tool = std::make_shared<SlowTool>(loop);
+  FakeSource source;
+  FakeSink sink;
+  ScriptSummary summary;
+  std::string order;
+};
+
+std::string slow(const std::string& id, int ms, bool parallel = true) {
+  return json{{"id", id}, {"tool", "bash"}, {"arguments", {{"ms", ms}}}, {"parallel", parallel}}
+      .dump();
+}
+
+}  // namespace
+
+TEST_CASE("script: parallel neighbours run at once and their results keep the order") {
+  SlowRun run({slow("a", 80), slow("b", 40), slow("c", 1)});
+  CHECK(run.tool->most == 3);
+  CHECK(run.order == "abc");
+  CHECK(run.summary.calls == 3);
+}
+
+TEST_CASE("script: results as they come when that is asked for") {
+  ScriptOptions options;
+  options.as_they_come = true;
+  CHECK(SlowRun({slow("a", 300), slow("b", 1)}, options).order == "ba");
+}
+
+TEST_CASE("script: a line that is not parallel waits for those before it") {
+  SlowRun run({slow("a", 30, false), slow("b", 1, false), slow("c", 30), slow("d", 1, false)});
+  CHECK(run.tool->most == 1);
+  CHECK(run.order == "abcd");
+}
+
+TEST_CASE("script: so many calls run at once and no more") {
+  ScriptOptions options;
+  options.max_parallel = 2;
+  std::deque<std::string> lines;
+  for (int i = 0; i < 12; ++i) lines.push_back(slow("x", 5));
+  SlowRun run(lines, options);
+  CHECK(run.tool->most == 2);
+  CHECK(run.summary.calls == 12);
+}
+
+TEST_CASE("script: a bad line between parallel ones keeps its place") {
+  Run run({R"({"id": "a", "tool": "bash", "parallel": true})", "nonsense",
+           R"({"id": "b", "tool": "bash", "parallel": true})"});
+  REQUIRE(run.sink.results.size() == 3);
+  CHECK(run.sink.results[0]["id"] == "a");
+  CHECK(run.sink.results[1]["line"] == 2);
+  CHECK(run.sink.results[2]["id"] == "b");
+}
+
+TEST_CASE("script: a comment is no call and keeps its place") {
+  Run run({"# one", R"({"id": "a", "tool": "bash"})", "  # two", "nonsense"});
+  CHECK(run.sink.comments == std::vector<std::string>{"# one", "  # two"});
+  REQUIRE(run.sink.results.size() == 2);
+  CHECK(run.sink.results[1]["line"] == 4);
+  CHECK(run.summary.calls == 2);
+}
+
+// ---- sessions ---------------------------------------------------------------------------------
+
+TEST_CASE("script: a line runs in the session that it names") {
+  ScriptOptions options;
+  options.session = [](const std::string& name) -> std::shared_ptr<SessionLog> {
+    if (name == "bad") throw Error("SESSION_INVALID", "no such session");
+    return std::make_shared<MemorySession>(Session{"s" + name, std::nullopt, {}});
+  };
+  SlowRun run({R"({"id":"a","tool":"bash"})", R"({"id":"b","tool":"bash","session":"x"})",
+               R"({"id":"c","tool":"bash","session":"bad"})"},
+              options);
+  CHECK(run.tool->sessions == std::vector<std::string>{"s", "sx"});
+  CHECK(run.sink.results[2]["isError"] == true);
+  CHECK(run.sink.results[2]["structuredContent"]["error"]["code"] == "SESSION_INVALID");
+}
+
+// ---- expectations -----------------------------------------------------------------------------
+
+TEST_CASE("script: what a line expects is compared with what came") {
+  nlohmann::ordered_json result{
+      {"id", 1},
+      {"content", {{{"type", "text"}, {"text", "hello world"}}}},
+      {"structuredContent",
+       {{"outcome", "denied"}, {"exitCode", 1}, {"sandbox", {{"denied", true}}}}},
+      {"isError", false}};
+  auto wrong = [&](const json& expect) {
+    ScriptLine line;
+    read_script_line({{"tool", "bash"}, {"expect", expect}}, line);
+    std::string text;
+    for (const auto& each : mismatches(*line.expect, result)) text += each + ";";
+    return text;
+  };
+  CHECK(wrong({{"outcome", "denied"},
+               {"exitCode", 1},
+               {"text", "lo wo"},
+               {"noText", "bye"},
+               {"denied", true}}) == "");
+  CHECK(wrong(json::object()) == "");
+  CHECK(wrong({{"outcome", "ok"}}) == "outcome: expected \"ok\", got \"denied\";");
+  CHECK(wrong({{"exitCode", 0}}) == "exitCode: expected 0, got 1;");
+  CHECK(wrong({{"denied", false}}) == "denied: expected false, got true;");
+  CHECK(wrong({{"text", "bye"}}) == "text: \"bye\" is not in it;");
+  CHECK(wrong({{"noText", "hello"}}) == "text: \"hello\" is in it;");
+  CHECK(wrong({{"error", "X"}}) == "error: expected \"X\", got null;");
+  result["isError"] = true;
+  result["structuredContent"] = {{"error", {{"code", "X"}}}};
+  CHECK(wrong({{"error", "X"}}) == "");
+  CHECK(wrong({{"text", "hello"}}) == "the call failed: \"X\";");
+}
+
+TEST_CASE("script: an expectation is told with its result and counted") {
+  Run met({R"({"tool": "bash", "expect": {"outcome": "ok", "text": "text of"}})"});
+  CHECK(met.only()["expectation"] == nlohmann::ordered_json{{"met", true}});
+  CHECK(met.summary.unmet == 0);
+  Run unmet({R"({"tool": "bash", "expect": {"outcome": "denied"}})"});
+  CHECK(unmet.only()["expectation"]["met"] == false);
+  CHECK(unmet.only()["expectation"]["mismatches"].size() == 1);
+  CHECK(unmet.summary.unmet == 1);
+  // An error that was expected is none.
+  Run error({R"({"tool": "bash", "expect": {"text": "text"}})"}, {}, {}, true);
+  CHECK(error.summary.errors == 1);
+  Run none({R"({"tool": "bash"})"});
+  CHECK_FALSE(none.only().contains("expectation"));
+}
+
+TEST_CASE("script: an expectation that is misspelt is a fault of the line") {
+  Run outcome({R"({"tool": "bash", "expect": {"outcome": "denyed"}})"});
+  CHECK_THAT(outcome.text(), ContainsSubstring("did you mean \"denied\""));
+  Run key({R"({"tool": "bash", "expect": {"outcom": "denied"}})"});
+  CHECK_THAT(key.text(), ContainsSubstring("did you mean \"outcome\""));
+  CHECK(key.tool->seen.empty());
 }
