@@ -132,9 +132,10 @@ TEST_CASE("run: a signal ends a host that waits for the next line") {
   options.timeout_ms = 10000;
   auto program =
       run_program({"bash", "-c",
-                   "sleep 8 | \"$1\" run - & sleep 1; kill -TERM $(pgrep -f \"^$1 run\"); "
+                   "sleep 8 | \"$1\" run --workspace \"$2\" - & sleep 1; "
+                   "kill -TERM $(pgrep -f \"^$1 run --workspace $2\"); "
                    "wait $!; echo status=$?; kill %1 2>/dev/null; true",
-                   "bash", world.prefix + "/bin/stockade"},
+                   "bash", world.prefix + "/bin/stockade", world.workspace()},
                   options);
   CHECK_FALSE(program.timed_out);
   CHECK(program.out == "status=143\n");
