@@ -4,9 +4,9 @@ set(STOCKADE_HOST "bin/stockade")
 configure_package_config_file(cmake/stockadeConfig.cmake.in
   "${PROJECT_BINARY_DIR}/package/stockadeConfig.cmake"
   INSTALL_DESTINATION lib/cmake/stockade PATH_VARS STOCKADE_HOST)
-# A plugin fits the version that it was built for alone; its fingerprint says so, too.
+# Whether a plugin that was built fits the host that loads it, its fingerprint says.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/stockadeConfigVersion.cmake"
-  COMPATIBILITY ExactVersion)
+  COMPATIBILITY SameMinorVersion)
 install(FILES
   "${PROJECT_BINARY_DIR}/package/stockadeConfig.cmake"
   "${PROJECT_BINARY_DIR}/package/stockadeConfigVersion.cmake"
@@ -15,4 +15,5 @@ install(FILES
 install(EXPORT stockade NAMESPACE stockade:: FILE stockadeTargets.cmake
   DESTINATION lib/cmake/stockade)
 # The seam of tools, which has no code of its own.
-install(FILES plugins/tool.hpp DESTINATION include/stockade/plugins)
+install(FILES plugins/tool.hpp plugins/session.hpp DESTINATION include/stockade/plugins)
+install(FILES sandbox/session.hpp sandbox/policy.hpp DESTINATION include/stockade/sandbox)

@@ -110,9 +110,9 @@ TEST_CASE("plugins: the tree shows states and services and what waits for what")
   auto program = world.stockade({"plugins"});
   CHECK(program.status == 0);
   CHECK_THAT(program.out, ContainsSubstring("root  active  provides loader/1"));
-  CHECK_THAT(program.out, ContainsSubstring("  sandbox-local  active  provides sandbox/1\n"));
+  CHECK_THAT(program.out, ContainsSubstring("  sandbox-local  active  provides sandboxDoctor/1, sandbox/1\n"));
   CHECK_THAT(program.out, ContainsSubstring(
-                              "  bash-sandbox  active  provides shell/1, shellEnvironment/1  needs "
+                              "  bash-sandbox  active  provides shellEnvironment/1, shell/1  needs "
                               "sandboxPolicy/1, sandbox/1\n"));
   CHECK_THAT(program.out,
              ContainsSubstring("calls: 0 running, at most 64, 0 queued, 0 in the background\n"));

@@ -12,7 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-struct Bed : Tree {
+// Outlives the tree, whose end is recorded, too.
+struct Recorded {
+  Trace trace;
+};
+
+struct Bed : Recorded, Tree {
   Bed() {
     status = root.on<FiberStatus>([this](const FiberStatus& told) {
       if (told.from == FiberState::loading && told.to == FiberState::active)
@@ -38,7 +43,6 @@ struct Bed : Tree {
   Trace happened() { return std::exchange(trace, {}); }
   std::string greeting() { return root.find<Greeter>() ? root.find<Greeter>()->greet("you") : ""; }
 
-  Trace trace;
   Loader loader{root, TEST_OBJECTS};
   std::optional<Disposer> status;
 };
