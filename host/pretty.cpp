@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/json.hpp"
+#include "plugins/script/outcome.hpp"
 
 namespace stockade {
 
@@ -56,8 +57,8 @@ Word headline(const std::string& outcome) {
   if (outcome == "aborted") return {"aborted", "33"};
   if (outcome == "background") return {"started in the background", "32"};
   if (outcome == "runner-failed") return {"NOT RUN: the sandbox could not run it", "31"};
-  if (outcome == "answer") return {"ok", "32"};
-  return {"error: the line is no call", "31"};
+  if (outcome == "no-call") return {"error: the line is no call", "31"};
+  return {"error", "31"};
 }
 
 // What a person can do about a denial.
@@ -95,8 +96,7 @@ std::string pretty_result(const nlohmann::json& call, const nlohmann::ordered_js
   std::string text = paint("[" + one_line(printable(id)) + "]", "1") + " ";
   text +=
       command.empty() ? std::string("\n") : "$ " + printable(indented(command, "      ").substr(6));
-  Word word = headline(
-      data.value("outcome", data.value("kind", result["isError"].get<bool>() ? "" : "answer")));
+  Word word = headline(outcome_of(result));
   text += "    " + paint(word.text, word.colour);
   if (data.contains("exitCode") && data["exitCode"].is_number() && data["exitCode"] != 0)
     text += ", exit code " + json_text(data["exitCode"]);

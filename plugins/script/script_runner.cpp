@@ -7,6 +7,7 @@
 #include "framework/completion.hpp"
 #include "framework/config.hpp"
 #include "framework/error.hpp"
+#include "plugins/script/outcome.hpp"
 #include "plugins/script/script_line.hpp"
 
 namespace stockade {
@@ -68,9 +69,7 @@ void judge(Item& item, ScriptSummary& summary) {
     if (!expected) item.result["expectation"]["mismatches"] = wrong;
   }
   if (item.result["isError"].get<bool>() && !expected) ++summary.errors;
-  const Json& data = item.result["structuredContent"];
-  ++summary
-        .outcomes[data.is_object() ? data.value("outcome", data.value("kind", "error")) : "error"];
+  ++summary.outcomes[outcome_of(item.result)];
 }
 
 Task<> write_results(std::shared_ptr<Progress> progress, ResultSink& sink, bool as_they_come) {

@@ -77,6 +77,17 @@ TEST_CASE("pretty: facts that do not exist are left out") {
              ContainsSubstring("ok  (danger-full-access, 12 ms)"));
 }
 
+TEST_CASE("pretty: the answer of another tool is no bash call's outcome") {
+  ordered_json result{{"id", 1},
+                      {"content", {{{"type", "text"}, {"text", "ready"}}}},
+                      {"structuredContent", {{"jobId", "bash-1"}, {"kind", "bash"}}},
+                      {"isError", false}};
+  ordered_json call{{"id", 1}, {"tool", "job_output"}, {"arguments", {{"jobId", "bash-1"}}}};
+  CHECK(pretty_result(call, result, false) == "[1] \n    ok\n    | ready\n\n");
+  result["isError"] = true;
+  CHECK(pretty_result(call, result, false) == "[1] \n    error\n    | ready\n\n");
+}
+
 TEST_CASE("pretty: a line that is no call is shown by its number") {
   ordered_json result{{"id", nullptr},
                       {"content", {{{"type", "text"}, {"text", "Error: line 4: bad"}}}},
