@@ -245,7 +245,9 @@ bool host_is_gone() {
 [[noreturn]] void run_here(const Start& start) {
   const Options& options = start.options;
   bool stub = options.role == Role::stub;
-  if (!stub) sys(__NR_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  // Also below bwrap, whose first process would take the orphans otherwise: what the command leaves
+  // behind must be seen here to be given its time to end.
+  sys(__NR_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (options.workdir)
     if (long error = sys(__NR_chdir, options.workdir))
       refuse("cannot enter the working directory", options.workdir, error);
