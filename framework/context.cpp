@@ -133,8 +133,9 @@ std::shared_ptr<void> Context::find_erased(std::string_view key, bool also_loadi
   const ServiceEntry* entry = registry.service(key, scope_->realm(key), *fiber_);
   if (!entry) return nullptr;
   // A provider's own body may use what it has provided before it is ACTIVE.
+  const bool own = entry->provider == fiber_.get();
   const bool visible =
-      also_loading || entry->provider == fiber_.get() || registry.available(*entry);
+      also_loading || (own ? registry.offered(*entry) : registry.available(*entry));
   return visible ? entry->value : nullptr;
 }
 

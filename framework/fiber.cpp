@@ -153,6 +153,13 @@ void Fiber::mount(const std::shared_ptr<EffectList>& list) {
   refresh();
 }
 
+// What is below one that leaves goes with it; loading once more in between would be for nothing.
+bool Fiber::retired() const noexcept {
+  if (retired_) return true;
+  auto above = parent_.lock();
+  return above && above->retired();
+}
+
 void Fiber::retire(const Fiber* successor) {
   retired_ = true;
   if (!successor) return;
@@ -162,7 +169,7 @@ void Fiber::retire(const Fiber* successor) {
 }
 
 void Fiber::refresh() {
-  if (driving_ || root() || (retired_ && !disposing_)) return;
+  if (driving_ || root() || (retired() && !disposing_)) return;
   driving_ = true;
   idle_.emplace(registry_->loop());
   registry_->tasks().start(drive(shared_from_this()));
@@ -174,7 +181,7 @@ Task<> Fiber::drive([[maybe_unused]] std::shared_ptr<Fiber> self) {
     const bool asked = config_ != loaded_config_ || restarts_ != loaded_restarts_;
     if (state_ == FiberState::active) {
       // One that is retired keeps its providers until it goes.
-      const bool stale = !retired_ && (asked || epoch() != loaded_epoch_);
+      const bool stale = !retired() && (asked || epoch() != loaded_epoch_);
       if (!disposing_ && !stale) break;
       set_state(FiberState::unloading);
       auto unloading = effects_.undo_all();

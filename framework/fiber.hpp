@@ -130,6 +130,7 @@ class STOCKADE_API Fiber : public std::enable_shared_from_this<Fiber> {
   Task<> drive(std::shared_ptr<Fiber> self);
   Task<> load();
   bool ready() const;
+  bool retired() const noexcept;
   std::vector<std::uint64_t> epoch() const;
   void set_state(FiberState state);
 

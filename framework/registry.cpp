@@ -85,7 +85,10 @@ const ServiceEntry* Registry::service(std::string_view key, Realm realm,
 }
 
 bool Registry::available(const ServiceEntry& entry) const {
-  if (entry.provider->state() != FiberState::active) return false;
+  return entry.provider->state() == FiberState::active && offered(entry);
+}
+
+bool Registry::offered(const ServiceEntry& entry) const {
   if (!entry.available) return true;
   try {
     return entry.available();

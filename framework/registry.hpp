@@ -75,6 +75,7 @@ class STOCKADE_API Registry {
   const ServiceEntry* service(std::string_view key, Realm realm, const Fiber& viewer) const;
   // Whether others than its provider may use it now.
   bool available(const ServiceEntry& entry) const;
+  bool offered(const ServiceEntry& entry) const;  // whether its predicate says yes
   std::vector<const ServiceEntry*> services_of(const Fiber& provider) const;
   // Replaces what the provider gives, without a reload of its users. Throws Error
   // `SERVICE_NOT_PROVIDED`, or `SERVICE_FOREIGN` where another fiber provides it.

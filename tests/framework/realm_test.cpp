@@ -85,6 +85,7 @@ TEST_CASE("52: a service is there when its predicate says so") {
                                {});
   tree.settle(user);
   CHECK(user->state() == FiberState::pending);
+  CHECK(tree.root.find<Foo>() == nullptr);  // its provider is told the same
   there = true;
   tree.root.notify("foo/1");
   tree.settle(user);
