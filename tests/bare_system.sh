@@ -21,11 +21,14 @@ if [ ! -d "$base" ]; then
 fi
 rm -rf --one-file-system "$root"
 cp -a "$base" "$root"
+# What a network asks for, a proxy's certificate included, is the machine's and not the system's.
 cp /etc/resolv.conf "$root/etc/resolv.conf"
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/machine-certificates.crt"
 git clone -q --bare "$repository" "$root/stockade.git"
 
 cat >"$root/inside.sh" <<'INSIDE'
 set -euo pipefail
+export NODE_EXTRA_CA_CERTS=/etc/ssl/machine-certificates.crt
 export HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8
 timed() { local begin=$SECONDS; "$@"; echo "### $*: $((SECONDS - begin)) s"; }
 cd "$(mktemp -d)"
