@@ -116,8 +116,8 @@ inline std::string json_key(std::string_view field) {
   return key;
 }
 
-// `workspace_write` is `workspace-write` in JSON, on the command line and in messages; the underscore
-// at the end of `namespace_`, which keeps it from being a keyword, is dropped.
+// `workspace_write` is `workspace-write` in JSON, on the command line and in messages; the
+// underscore at the end of `namespace_`, which keeps it from being a keyword, is dropped.
 template <class E>
 std::string enum_name(E value) {
   auto index = static_cast<std::size_t>(value);

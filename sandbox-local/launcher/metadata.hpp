@@ -12,8 +12,8 @@ namespace launcher {
 
 enum class Metadata { refuse, perform };
 
-// Directories below which metadata may be changed, canonical paths, borrowed for ever; and their own
-// with `itself`, which a temporary area that is the whole host's does not have.
+// Directories below which metadata may be changed, canonical paths, borrowed for ever; and their
+// own with `itself`, which a temporary area that is the whole host's does not have.
 void allow_metadata_below(const char* directory, bool itself);
 
 // Installs the filter on this process and what it executes. With `perform` returns the listener.

@@ -101,7 +101,8 @@ BACKEND_TEST("the death of the host ends everything that it started") {
     INFO(mode);
     auto result = run_program(
         {"bash", "-c",
-         "rm -f out; \"$@\" >out & pid=$!; for i in {1..500}; do [ -s out ] && break; sleep 0.02; done; cat "
+         "rm -f out; \"$@\" >out & pid=$!; for i in {1..500}; do [ -s out ] && break; sleep 0.02; "
+         "done; cat "
          "out; kill -KILL $pid; wait $pid",
          "bash", world.prefix + "/bin/stockade", "exec", "--mode", mode, "--backend", world.backend,
          "--",

@@ -110,7 +110,8 @@ TEST_CASE("plugins: the tree shows states and services and what waits for what")
   auto program = world.stockade({"plugins"});
   CHECK(program.status == 0);
   CHECK_THAT(program.out, ContainsSubstring("root  active  provides loader/1"));
-  CHECK_THAT(program.out, ContainsSubstring("  sandbox-local  active  provides sandboxDoctor/1, sandbox/1\n"));
+  CHECK_THAT(program.out,
+             ContainsSubstring("  sandbox-local  active  provides sandboxDoctor/1, sandbox/1\n"));
   CHECK_THAT(program.out, ContainsSubstring(
                               "  bash-sandbox  active  provides shellEnvironment/1, shell/1  needs "
                               "sandboxPolicy/1, sandbox/1\n"));
@@ -130,13 +131,12 @@ TEST_CASE("run: a signal ends a host that waits for the next line") {
   if (geteuid() == 0) options.uid = world.uid;
   options.cwd = world.workspace();
   options.timeout_ms = 10000;
-  auto program =
-      run_program({"bash", "-c",
-                   "sleep 8 | \"$1\" run --workspace \"$2\" - & sleep 1; "
-                   "kill -TERM $(pgrep -f \"^$1 run --workspace $2\"); "
-                   "wait $!; echo status=$?; kill %1 2>/dev/null; true",
-                   "bash", world.prefix + "/bin/stockade", world.workspace()},
-                  options);
+  auto program = run_program({"bash", "-c",
+                              "sleep 8 | \"$1\" run --workspace \"$2\" - & sleep 1; "
+                              "kill -TERM $(pgrep -f \"^$1 run --workspace $2\"); "
+                              "wait $!; echo status=$?; kill %1 2>/dev/null; true",
+                              "bash", world.prefix + "/bin/stockade", world.workspace()},
+                             options);
   CHECK_FALSE(program.timed_out);
   CHECK(program.out == "status=143\n");
 }

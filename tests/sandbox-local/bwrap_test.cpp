@@ -19,7 +19,8 @@ const BackendHost kRoot{"/lib/stockade-launch", "/usr/bin/bwrap", {}, true, 7, f
 // With what the other tests do not ask about.
 ConfinedArgv confine_bwrap(const BackendHost& host, const Words& argv, const SandboxPolicy& policy,
                            const std::string& directory) {
-  return confine_bwrap(host, ConfineRequest{argv, policy, directory, "8:1:42", "/area/1", "8:1:43"});
+  return confine_bwrap(host,
+                       ConfineRequest{argv, policy, directory, "8:1:42", "/area/1", "8:1:43"});
 }
 
 // Where `part` begins in `words`, or -1.
