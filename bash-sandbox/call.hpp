@@ -47,7 +47,7 @@ std::string supervisor_program();
 
 class BashCall final : public BashProcess, private ProcessObserver {
  public:
-  // Spawns at once. Never throws: what cannot be started is a result.
+  // Begins to start at once. Never throws: what cannot be started is a result.
   BashCall(Loop& loop, std::shared_ptr<SpillDirectory> spills, CallPlan plan, AbortSignal abort,
            OutputSink* sink);
   ~BashCall() override;
@@ -66,10 +66,12 @@ class BashCall final : public BashProcess, private ProcessObserver {
   void on_end(Stream stream) override;
   void on_exit(ExitStatus status) override;
 
+  void on_started(Process::Spawned spawned);
   void spawn_failed(const SpawnError& error);
   void end(Cause cause);
   void kill_tree();
   void give_up();
+  void give_up_starting();
   void flow(Stream stream);
   void start_drain(std::chrono::milliseconds limit);
   void advance();
@@ -108,6 +110,7 @@ class BashCall final : public BashProcess, private ProcessObserver {
   Timer grace_;
   Timer drain_;
   AbortSubscription abort_;
+  std::unique_ptr<Process::Starting> starting_;
   std::unique_ptr<Process> process_;  // last: its end calls back into the rest
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,12 +58,34 @@ class STOCKADE_API ProcessObserver {
 };
 
 // The child leads a session of its own with default signal dispositions, an empty signal mask and
-// no descriptor but 0, 1, 2 (and 3). Callbacks never run inside spawn(). Dropping a Process that
-// has not exited ends its tree as end_tree() does; the loop still reaps it.
+// no descriptor but 0, 1, 2 (and 3). Callbacks never run inside spawn() or start(). Dropping a
+// Process that has not exited ends its tree as end_tree() does; the loop still reaps it.
 class STOCKADE_API Process {
  public:
   using Spawned = std::variant<std::unique_ptr<Process>, SpawnError>;
+  // Returns when the child has executed its program or cannot: on a busy machine that is
+  // milliseconds, for which the loop stands still.
   static Spawned spawn(Loop& loop, const SpawnRequest& request, ProcessObserver& observer);
+
+  class STOCKADE_API Starting {
+   public:
+    // What comes into being after this is ended like a Process that is dropped.
+    ~Starting();
+    Starting(const Starting&) = delete;
+    Starting& operator=(const Starting&) = delete;
+
+   private:
+    friend class Process;
+    struct Work;
+    explicit Starting(Work* work) noexcept : work_(work) {}
+    Work* work_;  // lives until the thread is done with it
+  };
+  // The same on a thread of libuv's, beside the loop. `started` is called on a later turn, once,
+  // unless the Starting is dropped before; it may drop it. These threads live as long as the host,
+  // as a child must that asked to die with its parent (PR_SET_PDEATHSIG means the thread).
+  static std::unique_ptr<Starting> start(Loop& loop, SpawnRequest request,
+                                         ProcessObserver& observer,
+                                         std::function<void(Spawned)> started);
 
   ~Process();
   Process(const Process&) = delete;
@@ -88,6 +111,8 @@ class STOCKADE_API Process {
 
  private:
   struct State;
+  struct Launch;
+  static Spawned watch(Loop& loop, Launch& child, ProcessObserver& observer);
   explicit Process(State* state) noexcept : state_(state) {}
   State* state_;  // lives until libuv's last close callback
 };

@@ -228,6 +228,12 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return out;
 }
 
+void end_now(pid_t pid) {
+  ::kill(-pid, SIGKILL);
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
 class FileActions {
  public:
   FileActions() { posix_spawn_file_actions_init(&actions_); }
@@ -265,8 +271,21 @@ class Attributes {
 
 }  // namespace
 
-Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
-                                ProcessObserver& observer) {
+// What is made on the way to a child. Nothing of it needs the loop.
+struct Process::Launch {
+  explicit Launch(SpawnRequest what) : request(std::move(what)) {}
+  std::optional<SpawnError> run();
+
+  SpawnRequest request;
+  Pipe out;
+  Pipe err;
+  Pipe status;
+  Pipe in;
+  pid_t pid = -1;
+  Fd pidfd;
+};
+
+std::optional<SpawnError> Process::Launch::run() {
   const std::string& program = request.argv.at(0);
   auto fail = [](SpawnStep step, int error, std::string operand) {
     return SpawnError{step, error, std::move(operand)};
@@ -281,10 +300,6 @@ Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
   if (faccessat(cwd.get(), ".", X_OK, AT_EACCESS) != 0)
     return fail(SpawnStep::working_directory, errno, directory);
 
-  Pipe out;
-  Pipe err;
-  Pipe status;
-  Pipe in;
   if (!make_pipe(out) || !make_pipe(err) || (request.status_channel && !make_pipe(status)) ||
       (request.input && !make_pipe(in)))
     return fail(SpawnStep::resources, errno, "no pipe");
@@ -309,9 +324,9 @@ Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
   Attributes attributes(request.block_term);
   auto argv = pointers(request.argv);
   auto environment = pointers(request.environment);
-  pid_t pid = -1;
   if (int error = posix_spawnp(&pid, program.c_str(), actions.get(), attributes.get(), argv.data(),
                                environment.data())) {
+    pid = -1;
     switch (error) {
       case EAGAIN:
         return fail(SpawnStep::resources, error, "too many processes");
@@ -326,38 +341,97 @@ Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
         return fail(SpawnStep::program, error, program);
     }
   }
+  for (Pipe* pipe : {&out, &err, &status}) pipe->write.reset();
+  in.read.reset();
 
   reserved.reset();
-  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd) {
-    int error = errno;
-    ::kill(-pid, SIGKILL);
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    return fail(SpawnStep::resources, error, "no pidfd");
-  }
+  pidfd = Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (pidfd) return std::nullopt;
+  const int error = errno;
+  end_now(pid);
+  return fail(SpawnStep::resources, error, "no pidfd");
+}
 
+Process::Spawned Process::watch(Loop& loop, Launch& child, ProcessObserver& observer) {
   auto* state = new State;
   state->loop = &loop;
   state->observer = &observer;
-  state->pid = pid;
-  state->pidfd = std::move(pidfd);
+  state->pid = child.pid;
+  state->pidfd = std::move(child.pidfd);
   if (int error = uv_poll_init(loop.uv(), &state->exit, state->pidfd.get())) {
-    ::kill(-pid, SIGKILL);
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    end_now(child.pid);
     delete state;
-    return fail(SpawnStep::resources, -error, "cannot watch the process");
+    return SpawnError{SpawnStep::resources, -error, "cannot watch the process"};
   }
   state->exit.data = state;
   ++state->handles;
   uv_poll_start(&state->exit, UV_READABLE,
                 [](uv_poll_t* handle, int, int) { static_cast<State*>(handle->data)->on_pidfd(); });
-  state->open_reader(Stream::output, std::move(out.read));
-  state->open_reader(Stream::error, std::move(err.read));
-  if (request.status_channel) state->open_reader(Stream::status, std::move(status.read));
-  if (request.input) state->open_input(std::move(in.write), *request.input);
+  state->open_reader(Stream::output, std::move(child.out.read));
+  state->open_reader(Stream::error, std::move(child.err.read));
+  if (child.status.read) state->open_reader(Stream::status, std::move(child.status.read));
+  if (child.in.write) state->open_input(std::move(child.in.write), std::move(*child.request.input));
   return std::unique_ptr<Process>(new Process(state));
+}
+
+Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
+                                ProcessObserver& observer) {
+  Launch child(request);
+  if (auto error = child.run()) return *error;
+  return watch(loop, child, observer);
+}
+
+struct Process::Starting::Work {
+  uv_work_t request{};
+  Loop* loop;
+  ProcessObserver* observer;
+  Launch child;
+  std::function<void(Spawned)> started;
+  std::optional<SpawnError> error{};
+  Starting* starting = nullptr;  // null once it was dropped
+
+  void done() {
+    if (!starting) {
+      // Nobody waits for it. As a Process it is ended with its tree, and reaped.
+      struct Nobody : ProcessObserver {
+        void on_data(Stream, std::span<const char>) override {}
+        void on_end(Stream) override {}
+        void on_exit(ExitStatus) override {}
+      } nobody;
+      if (!error) watch(*loop, child, nobody);
+      return;
+    }
+    starting->work_ = nullptr;
+    auto tell = std::move(started);
+    tell(error ? Spawned(*error) : watch(*loop, child, *observer));
+  }
+};
+
+std::unique_ptr<Process::Starting> Process::start(Loop& loop, SpawnRequest request,
+                                                  ProcessObserver& observer,
+                                                  std::function<void(Spawned)> started) {
+  auto* work =
+      new Starting::Work{{}, &loop, &observer, Launch(std::move(request)), std::move(started)};
+  std::unique_ptr<Starting> starting(new Starting(work));
+  work->starting = starting.get();
+  work->request.data = work;
+  uv_queue_work(
+      loop.uv(), &work->request,
+      [](uv_work_t* queued) {
+        auto& self = *static_cast<Starting::Work*>(queued->data);
+        self.error = self.child.run();
+      },
+      [](uv_work_t* queued, int) {
+        std::unique_ptr<Starting::Work> self(static_cast<Starting::Work*>(queued->data));
+        self->done();
+      });
+  return starting;
+}
+
+Process::Starting::~Starting() {
+  if (!work_) return;
+  work_->starting = nullptr;
+  work_->started = nullptr;  // what it holds goes with the caller, not later
 }
 
 bool Process::paused(Stream stream) const noexcept {

@@ -251,21 +251,29 @@ Task<ProbeVerdict> probe_backend(Loop& loop, Backend backend, BackendHost host,
   request.status_channel = true;
   request.block_term = confined.block_term;
   ProbeRun run(loop);
-  auto spawned = Process::spawn(loop, request, run);
-  if (auto* error = std::get_if<SpawnError>(&spawned)) {
+  bool timed_out = false;
+  Completion<> started(loop);
+  Timer deadline(loop);
+  deadline.start(timeout, [&] {
+    timed_out = true;
+    started.settle();
+    run.done.settle();
+  });
+  std::optional<Process::Spawned> spawned;
+  auto starting = Process::start(loop, std::move(request), run, [&](Process::Spawned made) {
+    spawned = std::move(made);
+    started.settle();
+  });
+  co_await started;
+  auto* error = spawned ? std::get_if<SpawnError>(&*spawned) : nullptr;
+  if (error) {
     verdict.reason = error->message();
     verdict.transient = is_transient(error->error);
     co_return verdict;
   }
-  auto process = std::move(std::get<std::unique_ptr<Process>>(spawned));
-  bool timed_out = false;
-  Timer deadline(loop);
-  deadline.start(timeout, [&] {
-    timed_out = true;
-    run.done.settle();
-  });
-  co_await run.done;
-  process.reset();
+  if (!timed_out) co_await run.done;
+  spawned.reset();
+  starting.reset();
 
   if (timed_out) {
     verdict.reason = "the probe did not end within " + std::to_string(timeout.count()) + " ms";

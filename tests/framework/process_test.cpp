@@ -7,12 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <sstream>
 #include <string>
 
 #include "framework/loop.hpp"
 #include "tests/framework/harness.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace stockade::test {
 namespace {
@@ -560,6 +563,78 @@ TEST_CASE("process: pausing one stream does not stop the other") {
   process->resume(Stream::status);
   run_until(loop, [&] { return recorder.complete(); });
   CHECK(recorder.out() == "out\n");
+}
+
+struct Start {
+  explicit Start(Loop& loop, SpawnRequest request)
+      : starting(Process::start(loop, std::move(request), recorder, [this](Process::Spawned made) {
+          spawned = std::move(made);
+          starting.reset();  // as whoever starts may do
+        })) {}
+  Recorder recorder;
+  std::optional<Process::Spawned> spawned;
+  std::unique_ptr<Process::Starting> starting;
+};
+
+TEST_CASE("process: one that starts beside the loop is told of on a later turn") {
+  Loop loop;
+  auto request = shell("cat; echo err >&2; exit 3");
+  request.input = "in\n";
+  Start start(loop, request);
+  CHECK_FALSE(start.spawned.has_value());
+  run_until(loop, [&] { return start.recorder.complete(); });
+  CHECK(start.recorder.out() == "in\n");
+  CHECK(start.recorder.err() == "err\n");
+  CHECK(start.recorder.status.code == 3);
+}
+
+TEST_CASE("process: the loop goes on while one starts") {
+  Loop loop;
+  std::vector<std::unique_ptr<Start>> starts;
+  // More than there are threads, so that some wait.
+  for (int i = 0; i < 20; ++i) starts.push_back(std::make_unique<Start>(loop, shell("exit 0")));
+  bool turned = false;
+  loop.post([&] {
+    turned = true;
+    for (const auto& start : starts) CHECK_FALSE(start->spawned.has_value());
+  });
+  run_until(loop, [&] { return turned; });
+  run_until(loop, [&] {
+    return std::all_of(starts.begin(), starts.end(),
+                       [](const auto& start) { return start->recorder.complete(); });
+  });
+}
+
+TEST_CASE("process: one that cannot be started beside the loop says why") {
+  Loop loop;
+  auto request = shell("");
+  request.argv = {"/no/such/program"};
+  Start start(loop, request);
+  run_until(loop, [&] { return start.spawned.has_value(); });
+  auto* error = std::get_if<SpawnError>(&*start.spawned);
+  REQUIRE(error != nullptr);
+  CHECK(error->step == SpawnStep::program);
+  CHECK(error->error == ENOENT);
+  loop.drain();
+  CHECK(start.recorder.exits == 0);
+}
+
+TEST_CASE("process: one that is dropped while it starts leaves nothing") {
+  Loop loop;
+  Scratch scratch;
+  const std::string pids = scratch.path() + "/pids";
+  for (int i = 0; i < 10; ++i) {
+    Recorder recorder;
+    auto starting =
+        Process::start(loop, shell("echo $$ >> " + pids + "; exec sleep 1000"), recorder,
+                       [](const Process::Spawned&) { FAIL("told of although it was dropped"); });
+    if (i % 2 == 1) usleep(2000);  // by now the thread may have started it
+    starting.reset();
+    loop.drain();
+    CHECK(recorder.exits == 0);
+  }
+  std::istringstream lines(read_file(pids));
+  for (std::string pid; std::getline(lines, pid);) CHECK(gone(std::stoi(pid)));
 }
 
 TEST_CASE("process: many run side by side") {
