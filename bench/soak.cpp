@@ -41,10 +41,15 @@ long descriptors() {
                                          std::filesystem::directory_iterator{}));
 }
 
+// The kernel lists them by the thread that forked, and libuv's threads do.
 long children() {
-  std::ifstream in("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  return static_cast<long>(
-      std::distance(std::istream_iterator<std::string>(in), std::istream_iterator<std::string>()));
+  long count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream in(thread.path() / "children");
+    count +=
+        std::distance(std::istream_iterator<std::string>(in), std::istream_iterator<std::string>());
+  }
+  return count;
 }
 
 template <class T>

@@ -77,12 +77,12 @@ class STOCKADE_API Process {
    private:
     friend class Process;
     struct Work;
+    class Threads;
     explicit Starting(Work* work) noexcept : work_(work) {}
     Work* work_;  // lives until the thread is done with it
   };
-  // The same on a thread of libuv's, beside the loop. `started` is called on a later turn, once,
-  // unless the Starting is dropped before; it may drop it. These threads live as long as the host,
-  // as a child must that asked to die with its parent (PR_SET_PDEATHSIG means the thread).
+  // The same on another thread, beside the loop. `started` is called on a later turn, once, unless
+  // the Starting is dropped before; it may drop it.
   static std::unique_ptr<Starting> start(Loop& loop, SpawnRequest request,
                                          ProcessObserver& observer,
                                          std::function<void(Spawned)> started);

@@ -12,8 +12,14 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "framework/error.hpp"
 #include "framework/fd.hpp"
@@ -382,13 +388,14 @@ Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
 }
 
 struct Process::Starting::Work {
-  uv_work_t request{};
-  Loop* loop;
-  ProcessObserver* observer;
-  Launch child;
-  std::function<void(Spawned)> started;
-  std::optional<SpawnError> error{};
-  Starting* starting = nullptr;  // null once it was dropped
+  Work(Loop& on, ProcessObserver& watcher, SpawnRequest request, std::function<void(Spawned)> tell)
+      : loop(on), observer(watcher), child(std::move(request)), started(std::move(tell)) {}
+
+  void run() {
+    error = child.run();
+    ready = true;
+    uv_async_send(&told);  // the loop may free this at once
+  }
 
   void done() {
     if (!starting) {
@@ -398,33 +405,103 @@ struct Process::Starting::Work {
         void on_end(Stream) override {}
         void on_exit(ExitStatus) override {}
       } nobody;
-      if (!error) watch(*loop, child, nobody);
+      if (!error) watch(loop, child, nobody);
       return;
     }
     starting->work_ = nullptr;
     auto tell = std::move(started);
-    tell(error ? Spawned(*error) : watch(*loop, child, *observer));
+    tell(error ? Spawned(*error) : watch(loop, child, observer));
   }
+
+  uv_async_t told{};
+  Loop& loop;
+  ProcessObserver& observer;
+  Launch child;
+  std::function<void(Spawned)> started;
+  std::optional<SpawnError> error;
+  std::atomic<bool> ready = false;
+  Starting* starting = nullptr;  // null once it was dropped
+};
+
+// Threads that start processes. Not libuv's, where a disk that hangs would hold up every start; and
+// they never end, since a child that asked to die with its parent (PR_SET_PDEATHSIG) dies with the
+// thread that forked it.
+class Process::Starting::Threads {
+ public:
+  static Threads& get() {
+    static auto* threads = new Threads;
+    return *threads;
+  }
+
+  void start(Work* work) {
+    std::unique_lock lock(mutex_);
+    waiting_.push_back(work);
+    if (waiting_.size() > idle_ && count_ < kMost && !add() && count_ == 0) {
+      waiting_.pop_back();
+      lock.unlock();
+      work->run();  // without any thread the loop must wait
+      return;
+    }
+    wake_.notify_one();
+  }
+
+ private:
+  // Each start that hangs keeps one.
+  static constexpr std::size_t kMost = 16;
+
+  bool add() {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the host's own threads
+    bool added = true;
+    try {
+      std::thread([this] { serve(); }).detach();
+      ++count_;
+    } catch (const std::system_error&) {
+      added = false;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return added;
+  }
+
+  [[noreturn]] void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      ++idle_;
+      wake_.wait(lock, [this] { return !waiting_.empty(); });
+      --idle_;
+      Work* work = waiting_.front();
+      waiting_.pop_front();
+      lock.unlock();
+      work->run();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Work*> waiting_;
+  std::size_t idle_ = 0;
+  std::size_t count_ = 0;
 };
 
 std::unique_ptr<Process::Starting> Process::start(Loop& loop, SpawnRequest request,
                                                   ProcessObserver& observer,
                                                   std::function<void(Spawned)> started) {
-  auto* work =
-      new Starting::Work{{}, &loop, &observer, Launch(std::move(request)), std::move(started)};
+  auto* work = new Starting::Work(loop, observer, std::move(request), std::move(started));
   std::unique_ptr<Starting> starting(new Starting(work));
   work->starting = starting.get();
-  work->request.data = work;
-  uv_queue_work(
-      loop.uv(), &work->request,
-      [](uv_work_t* queued) {
-        auto& self = *static_cast<Starting::Work*>(queued->data);
-        self.error = self.child.run();
-      },
-      [](uv_work_t* queued, int) {
-        std::unique_ptr<Starting::Work> self(static_cast<Starting::Work*>(queued->data));
-        self->done();
-      });
+  work->told.data = work;
+  // Cannot fail: the descriptor behind it is as old as the loop.
+  uv_async_init(loop.uv(), &work->told, [](uv_async_t* told) {
+    auto* self = static_cast<Starting::Work*>(told->data);
+    if (!self->ready) return;
+    uv_close(reinterpret_cast<uv_handle_t*>(told),
+             [](uv_handle_t* handle) { delete static_cast<Starting::Work*>(handle->data); });
+    self->done();
+  });
+  Starting::Threads::get().start(work);
   return starting;
 }
 

@@ -11,6 +11,7 @@
 
 #include "tests/bash-sandbox/rig.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/children.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/scratch.hpp"
@@ -244,7 +245,5 @@ TEST_CASE("load: a soak loses nothing, doubles nothing and leaves nothing") {
   rig.loop.drain();
   CHECK(descriptors() == before);
   // No zombie and no child is left.
-  std::string children =
-      stockade::test::read_file("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  CHECK(children.empty());
+  CHECK(stockade::test::children() == "");
 }

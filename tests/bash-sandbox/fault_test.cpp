@@ -12,6 +12,7 @@
 
 #include "tests/bash-sandbox/rig.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/children.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/scratch.hpp"
@@ -19,6 +20,7 @@
 using namespace stockade;
 using namespace std::chrono_literals;
 using stockade::test::alive;
+using stockade::test::children;
 using stockade::test::kDanger;
 using stockade::test::read_file;
 using stockade::test::Rig;
@@ -225,8 +227,29 @@ TEST_CASE("fault: a runner that holds its leash and does not answer is killed") 
   CHECK_FALSE(alive(pid.substr(0, pid.find('\n'))));
 }
 
+// The call that hangs is one that comes after the process exists, which is the hardest case.
+TEST_CASE("fault: a timeout while the process is being started ends it when it is there") {
+  auto faulty = host_without("pidfd_open", -1500, "danger", "echo begun; exec sleep 30", 1);
+  const auto& call = faulty.calls[0];
+  CHECK(call["outcome"] == "timed-out");
+  CHECK(call["durationMs"] >= 1400);
+  CHECK(call["durationMs"] < 7000);
+  CHECK(call["stdout"]["text"] == "begun\n");
+  CHECK_FALSE(call.contains("notes"));
+  CHECK(faulty.left["descriptors"] == 0);
+}
+
+TEST_CASE("fault: a start that hangs is given up, and leaves nothing when it comes") {
+  auto faulty = host_without("pidfd_open", -10000, "confined", "exec sleep 30", 1);
+  const auto& call = faulty.calls[0];
+  CHECK(call["outcome"] == "timed-out");
+  CHECK(call["durationMs"] < 10000);
+  CHECK(call["sandbox"]["ran"].is_null());
+  CHECK_THAT(call["notes"].dump(), ContainsSubstring("could not be started in time"));
+  CHECK(faulty.left["descriptors"] == 0);
+}
+
 TEST_CASE("fault: an executor that goes with calls in flight loses none and leaves none") {
-  std::string children = "/proc/self/task/" + std::to_string(getpid()) + "/children";
   Rig rig;
   for (int round = 0; round < 50; ++round) {
     auto process = rig.start("sleep 5");
@@ -241,5 +264,5 @@ TEST_CASE("fault: an executor that goes with calls in flight loses none and leav
     other.reset();
   }
   rig.loop.drain();
-  CHECK(read_file(children).empty());
+  CHECK(children() == "");
 }

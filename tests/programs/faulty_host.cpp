@@ -3,6 +3,8 @@
 // kernel refuses SYSCALL with ERRNO, from the moment at which the call begins; COUNT is how many
 // calls are made. MODE is `danger` or `confined`, by a runner that confines nothing.
 //
+// An ERRNO below 0 is for how many milliseconds SYSCALL hangs before it is made the first time.
+//
 // A filter of seccomp is what refuses, so that the fault is at the very border to the kernel and
 // the code under test has no seam for it. It is inherited: choose what the command does not need.
 //
@@ -10,24 +12,27 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "bash-sandbox/executor.hpp"
 #include "framework/error.hpp"
 #include "framework/json.hpp"
 #include "tests/support/await.hpp"
+#include "tests/support/children.hpp"
 #include "tests/support/fake_sandbox.hpp"
 
 namespace {
@@ -47,31 +52,45 @@ const std::map<std::string, int> kCalls{
     {"waitid", SYS_waitid},
 };
 
+void answer_late(int listener, int milliseconds) {
+  for (;; milliseconds = 0) {
+    seccomp_notif asked{};
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    seccomp_notif_resp answer{};
+    answer.id = asked.id;
+    answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+  }
+}
+
 // x86-64 and AArch64 number them differently, and the names above are of this build's.
 void refuse(int number, int error) {
+  const unsigned verdict =
+      error < 0 ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | static_cast<unsigned>(error);
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      BPF_STMT(BPF_RET | BPF_K, verdict),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   sock_fprog filter{sizeof program / sizeof *program, program};
   // In every thread: libuv's write the spill files.
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0) {
+  unsigned long flags = SECCOMP_FILTER_FLAG_TSYNC;
+  if (error < 0) flags |= SECCOMP_FILTER_FLAG_TSYNC_ESRCH | SECCOMP_FILTER_FLAG_NEW_LISTENER;
+  long listener = -1;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+    listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
+  if (listener < 0) {
     std::perror("seccomp");
     std::exit(1);
   }
+  if (error < 0) std::thread(answer_late, static_cast<int>(listener), -error).detach();
 }
 
 std::size_t descriptors() {
   return static_cast<std::size_t>(std::distance(
       std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator{}));
-}
-
-std::string children() {
-  std::ifstream in("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace
@@ -97,14 +116,14 @@ int main(int argc, char** argv) {
         SandboxExecutionPolicy{std::strcmp(argv[4], "danger") == 0 ? SandboxMode::danger_full_access
                                                                    : SandboxMode::read_only,
                                "/", std::nullopt};
-    request.timeout_ms = 3000;
+    request.timeout_ms = error < 0 ? 500 : 3000;
     // What is opened at the first use is no leak.
     BashRequest first{.command = "true"};
     first.policy = request.policy;
     test::await_task(loop, shell.run(shell.resolve(first), {}, nullptr));
     loop.drain();
-    const std::size_t before = descriptors();
     if (number >= 0) refuse(number, error);
+    const std::size_t before = descriptors();
     for (int i = 0; i < count; ++i) {
       nlohmann::ordered_json line;
       try {
@@ -118,7 +137,7 @@ int main(int argc, char** argv) {
     loop.drain();
     nlohmann::ordered_json left{
         {"descriptors", static_cast<long>(descriptors()) - static_cast<long>(before)},
-        {"children", children()}};
+        {"children", test::children()}};
     std::puts(json_text(left).c_str());
   }
   return 0;
