@@ -59,6 +59,11 @@ std::vector<sock_filter> compile(bool perform) {
   // It performs calls on threads of the kernel's, where no filter looks.
   check(seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_uring_setup), 0), "io_uring");
 
+  // Another process's limits: a host of the same user could be ended by one.
+  check(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 2,
+                         SCMP_A0(SCMP_CMP_NE, 0), SCMP_A2(SCMP_CMP_NE, 0)),
+        "prlimit");
+
   // The kernel looks at 32 bits of the order; so must every comparison.
   auto refuse_order = [&](std::uint64_t mask, std::uint64_t value) {
     check(seccomp_rule_add(filter, refuse, SCMP_SYS(ioctl), 1,

@@ -103,6 +103,10 @@ struct Attack {
     alone = 4,      // has a call of its own, since it would hurt the others of its batch
     victim = 8,
     mounts = 16,  // its preparation needs root
+    // What gets through under `full`, since `full` is not about it: an effect on no file, or on a
+    // file that the mode grants.
+    beyond = 32,
+    granted = 64,
   };
   unsigned flags = none;
   void (*prepare)(Place&) = nullptr;

@@ -211,11 +211,12 @@ std::string Table::verdict(const Row& row, std::size_t at) {
     return "ERROR";
   }
   bool open = matches(row.open, cell);
-  if (finding.through && open) return "open";
+  const std::string& said = finding.enforcement.empty() ? enforcement[at] : finding.enforcement;
+  if (finding.through && open && row.flags & Attack::beyond) return "beyond";
+  if (finding.through && open && row.flags & Attack::granted) return "granted";
+  if (finding.through && open && said == "partial") return "open";
   if (finding.through) {
-    failures.push_back(where + " (" +
-                       (finding.enforcement.empty() ? enforcement[at] : finding.enforcement) +
-                       "): it got through");
+    failures.push_back(where + " (" + said + "): it got through");
     return "THROUGH";
   }
   if (open && controls[cell.uid][row.name].through) {
@@ -248,8 +249,10 @@ void Table::print() {
   for (std::size_t i = 0; i < controls.size(); ++i) std::printf("%-*s", kColumn, "");
   for (const auto& level : enforcement) std::printf("%-*s", kColumn, level.c_str());
   std::printf(
-      "\n\n- held   open: by design (docs/limits.md)   ok: the unconfined control succeeded   "
-      "n/a: nobody can do it here\n");
+      "\n\n- held   open: where the backend says partial   granted: on a file that the mode grants "
+      "  "
+      "beyond: on no file   ok: the unconfined control succeeded   n/a: nobody can do it here\n"
+      "docs/limits.md has every attack that is open, granted or beyond.\n");
   for (const auto& note : notes) std::printf("%s\n", note.c_str());
   for (const auto& failure : failures) std::printf("FAILED  %s\n", failure.c_str());
 }
