@@ -22,19 +22,25 @@ class WordCount final : public Tool {
  public:
   explicit WordCount(WordCountConfig config) : config_(config) {}
 
-  Task<ToolResult> call(nlohmann::json arguments, AbortSignal) override {
-    ToolResult result;
-    if (!arguments.is_object() || !arguments.value("text", nlohmann::json()).is_string()) {
-      result.text = "expected {\"text\": \"...\"}";
-      result.is_error = true;
-      co_return result;
-    }
-    std::istringstream text(arguments["text"].get<std::string>());
+  ToolDescription describe() const override {
+    return {"word-count",
+            "Count words",
+            "Counts the words of a text.",
+            {{"type", "object"},
+             {"properties", {{"text", {{"type", "string"}}}}},
+             {"required", nlohmann::ordered_json::array({"text"})}},
+            {{"type", "object"}, {"properties", {{"words", {{"type", "integer"}}}}}},
+            {{"readOnlyHint", true}}};
+  }
+
+  Task<ToolResult> call(ToolCall call) override {
+    auto text = call.arguments.find("text");
+    if (text == call.arguments.end() || !text->is_string())
+      co_return tool_error("ARGUMENTS_INVALID", "expected {\"text\": \"...\"}");
+    std::istringstream input(text->get<std::string>());
     std::uint32_t words = 0;
-    for (std::string word; words < config_.most_words && text >> word;) ++words;
-    result.text = std::to_string(words) + " words";
-    result.structured = {{"words", words}};
-    co_return result;
+    for (std::string word; words < config_.most_words && input >> word;) ++words;
+    co_return ToolResult{std::to_string(words) + " words", {{"words", words}}, false};
   }
 
  private:
