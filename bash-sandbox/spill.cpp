@@ -153,7 +153,8 @@ void SpillDirectory::let_go(std::uint64_t file) noexcept {
 Fd SpillDirectory::create_file(std::string_view stream, const std::string& workspace,
                                std::string& path, std::string& error) {
   if (!workspace.empty() && is_within(kBase, workspace)) {
-    error = std::string(kBase) + " lies in the workspace " + workspace;
+    error = kBase;
+    error += " lies in the workspace " + workspace;
     return Fd();
   }
   if (!directory_) {

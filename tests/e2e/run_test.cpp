@@ -144,8 +144,9 @@ TEST_CASE("run: a signal ends a host that waits for the next line") {
 TEST_CASE("run: the script of examples is as it says") {
   for (uid_t uid : users()) {
     World world("bwrap", uid);
-    auto program = world.stockade(
-        {"run", "--pretty", "--mode", "workspace-write", STOCKADE_EXAMPLES "/first-calls.jsonl"});
+    ProgramOptions options;  // the user need not be able to read the source tree
+    options.input = read_file(STOCKADE_EXAMPLES "/first-calls.jsonl");
+    auto program = world.stockade({"run", "--pretty", "--mode", "workspace-write", "-"}, options);
     INFO(program.out << program.err);
     CHECK(program.status == 0);
     CHECK_THAT(program.out, ContainsSubstring("DENIED by the sandbox") &&
