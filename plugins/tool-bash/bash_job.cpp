@@ -44,7 +44,8 @@ class BashJob final : public JobWork {
     std::string text = render_read(process_->read());
     // Once it has ended, what the sandbox had to do with it.
     if (done_.settled() && !std::exchange(told_, true)) {
-      const BashResult& result = process_->done().value();
+      const Completion<BashResult> ended = process_->done();
+      const BashResult& result = ended.value();
       std::string line;
       if (result.sandbox.denied) line = denial_marker(result.sandbox.mode);
       if (result.error) line = "[error: " + valid_utf8(result.error->message) + "]";
