@@ -285,12 +285,8 @@ void move_into_namespaces() {
        "/dev/null");
 }
 
-int run(const std::vector<std::string>& backends, const std::string& only) {
+int run(const Scratch& scratch, const std::vector<std::string>& backends, const std::string& only) {
   auto started = std::chrono::steady_clock::now();
-  Scratch scratch("/var/tmp");
-  programs = scratch / "programs";
-  std::filesystem::copy(STOCKADE_ATTACK_PROGRAMS, programs);
-
   std::vector<Attack> attacks;
   for (const auto& part : {file_attacks(), metadata_attacks(), kernel_attacks()})
     for (const Attack& attack : part)
@@ -392,8 +388,12 @@ int main(int argc, char** argv) {
   if (backends.empty()) backends = {"namespace", "bwrap", "landlock"};
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   try {
+    // Before a /tmp of its own hides a build tree that lies below the host's.
+    Scratch scratch("/var/tmp");
+    programs = scratch / "programs";
+    std::filesystem::copy(STOCKADE_ATTACK_PROGRAMS, programs);
     if (geteuid() == 0) move_into_namespaces();
-    return run(backends, only);
+    return run(scratch, backends, only);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "test-attacks: %s\n", error.what());
     return 1;
