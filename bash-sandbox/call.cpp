@@ -120,21 +120,13 @@ BashCall::BashCall(Loop& loop, std::shared_ptr<SpillDirectory> spills, CallPlan 
   timeout_.start(plan_.spec.timeout, [this] { end(Cause::timed_out); });
   abort_ = abort.on_abort([this] { end(Cause::aborted); });
   if (sink_) sink_->on_resume([this](Stream stream) { flow(stream); });
-  starting_ = Process::start(loop, std::move(request), *this,
-                             [this](Process::Spawned spawned) { on_started(std::move(spawned)); });
-}
-
-void BashCall::on_started(Process::Spawned spawned) {
-  starting_.reset();
+  auto spawned = Process::spawn(loop, std::move(request), *this);
   if (auto* error = std::get_if<SpawnError>(&spawned)) {
     spawn_failed(*error);
     return;
   }
   process_ = std::move(std::get<std::unique_ptr<Process>>(spawned));
   open_streams_ = 3;
-  if (cause_ == Cause::none) return;
-  grace_.stop();
-  end(cause_);
 }
 
 BashCall::~BashCall() {
@@ -164,7 +156,6 @@ void BashCall::settle(BashResult result) {
         result.signal || result.aborted ? BashProcessStatus::killed : BashProcessStatus::completed;
   for (Timer* timer : {&timeout_, &grace_, &drain_}) timer->stop();
   abort_ = {};
-  starting_.reset();
   process_.reset();
   out_.shrink();
   err_.shrink();
@@ -179,7 +170,7 @@ void BashCall::spawn_failed(const SpawnError& error) {
   result.sandbox.ran = false;
   spawn_failure_ = error.message();
   status_ = BashProcessStatus::killed;
-  // The working directory was opened before, so an ENOENT or EACCES here is about the runner (or
+  // The working directory is a step of its own, so an ENOENT or EACCES here is about the runner (or
   // the interpreter of a runner that is a script) and nothing else.
   bool runner = plan_.confined && error.step == SpawnStep::program &&
                 (error.error == ENOENT || error.error == EACCES);
@@ -243,6 +234,11 @@ void BashCall::on_exit(ExitStatus status) {
   advance();
 }
 
+// Nothing ran, whatever the cause for which it was to be ended meanwhile.
+void BashCall::on_failed(SpawnError error) {
+  spawn_failed(error);
+}
+
 void BashCall::start_drain(milliseconds limit) {
   drain_.start(limit, [this] { end_drain(); });
 }
@@ -285,13 +281,6 @@ bool BashCall::kill() {
 
 void BashCall::end(Cause cause) {
   if (finished_) return;
-  if (starting_) {
-    if (cause_ != Cause::none) return;
-    cause_ = cause;
-    timeout_.stop();
-    grace_.start(plan_.limits.grace + kKillLimit, [this] { give_up_starting(); });
-    return;
-  }
   if (!process_) return;
   if (exit_) {  // its verdict stands; what is left of its streams is given up
     if (cause == Cause::aborted) process_->close_streams();
@@ -315,20 +304,6 @@ void BashCall::give_up() {
   exited_at_ = Clock::now();
   start_drain(plan_.limits.drain);
   process_->close_streams();
-}
-
-// The kernel holds the thread that starts it, on a dead file system for one.
-void BashCall::give_up_starting() {
-  starting_.reset();
-  BashResult result = result_so_far();
-  result.timed_out = cause_ == Cause::timed_out;
-  result.aborted = cause_ == Cause::aborted;
-  result.outcome = result.timed_out ? BashOutcome::timed_out
-                   : result.aborted ? BashOutcome::aborted
-                                    : BashOutcome::failed;
-  result.notes.push_back(
-      "the process could not be started in time; should it still start, it is ended at once");
-  settle(std::move(result));
 }
 
 // Once the streams have ended, the disk is given what is left of its limit.

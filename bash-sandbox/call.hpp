@@ -65,13 +65,12 @@ class BashCall final : public BashProcess, private ProcessObserver {
   void on_data(Stream stream, std::span<const char> bytes) override;
   void on_end(Stream stream) override;
   void on_exit(ExitStatus status) override;
+  void on_failed(SpawnError error) override;
 
-  void on_started(Process::Spawned spawned);
   void spawn_failed(const SpawnError& error);
   void end(Cause cause);
   void kill_tree();
   void give_up();
-  void give_up_starting();
   void flow(Stream stream);
   void start_drain(std::chrono::milliseconds limit);
   void advance();
@@ -110,7 +109,6 @@ class BashCall final : public BashProcess, private ProcessObserver {
   Timer grace_;
   Timer drain_;
   AbortSubscription abort_;
-  std::unique_ptr<Process::Starting> starting_;
   std::unique_ptr<Process> process_;  // last: its end calls back into the rest
 };
 

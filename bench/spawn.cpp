@@ -2,6 +2,7 @@
 // What starting a process costs the loop: by how much memory the host has resident, and while many
 // calls run at once. Exits with 1 when a promise is not kept.
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include <uv.h>
@@ -47,6 +48,7 @@ struct Ignore : ProcessObserver {
   void on_data(Stream, std::span<const char>) override {}
   void on_end(Stream) override { ++ends; }
   void on_exit(ExitStatus) override { exited = true; }
+  void on_failed(SpawnError error) override { fail(error.message()); }
   int ends = 0;
   bool exited = false;
 };
@@ -86,14 +88,23 @@ class Resident {
   char* memory_ = nullptr;
 };
 
-double cpu_micros() {
+struct Usage {
+  double cpu_micros;
+  long waits;  // how often the thread gave the processor away by itself: it waited for something
+};
+
+Usage usage() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+  rusage used{};
+  getrusage(RUSAGE_THREAD, &used);
+  return {static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3,
+          used.ru_nvcsw};
 }
 
-// How long each turn of the loop kept it from looking at its descriptors, by the clock and by the
-// processor time of the loop's own thread; the difference is the machine's load.
+// How long each turn of the loop kept it from looking at its descriptors: by the processor time of
+// the loop's own thread, and by the clock in the turns in which the thread waited for something. In
+// all others a difference is what the machine gave to others, calls included.
 class TurnProbe {
  public:
   explicit TurnProbe(Loop& loop) : loop_(loop) {
@@ -103,13 +114,16 @@ class TurnProbe {
     uv_check_start(&check_, [](uv_check_t* handle) {
       auto& self = *static_cast<TurnProbe*>(handle->data);
       self.begin_ = Clock::now();
-      self.begin_cpu_ = cpu_micros();
+      self.before_ = usage();
     });
     uv_prepare_start(&prepare_, [](uv_prepare_t* handle) {
       auto& self = *static_cast<TurnProbe*>(handle->data);
       if (self.begin_ == Clock::time_point{}) return;
-      self.wall.values.push_back(micros(Clock::now() - self.begin_));
-      self.cpu.values.push_back(cpu_micros() - self.begin_cpu_);
+      const Usage after = usage();
+      const double taken = micros(Clock::now() - self.begin_);
+      self.wall.values.push_back(taken);
+      self.cpu.values.push_back(after.cpu_micros - self.before_.cpu_micros);
+      if (after.waits > self.before_.waits) self.waiting.values.push_back(taken);
     });
     uv_unref(reinterpret_cast<uv_handle_t*>(&check_));
     uv_unref(reinterpret_cast<uv_handle_t*>(&prepare_));
@@ -123,13 +137,14 @@ class TurnProbe {
   TurnProbe& operator=(const TurnProbe&) = delete;
   Samples wall;
   Samples cpu;
+  Samples waiting;
 
  private:
   Loop& loop_;
   uv_check_t check_{};
   uv_prepare_t prepare_{};
   Clock::time_point begin_{};
-  double begin_cpu_ = 0;
+  Usage before_{};
 };
 
 Task<> count(Task<BashResult> running, int& done) {
@@ -194,13 +209,18 @@ int main(int argc, char** argv) {
     loop.run_until([&] { return done == calls; });
   }
   std::printf("%-44s %10s %10s %10s\n", "a turn of the loop, microseconds", "median", "p99", "max");
-  std::printf("%-44s %10.0f %10.0f %10.0f\n", "by the clock", probe.wall.at(0.5),
-              probe.wall.at(0.99), probe.wall.at(1));
-  std::printf("%-44s %10.0f %10.0f %10.0f\n", "by its own processor time", probe.cpu.at(0.5),
-              probe.cpu.at(0.99), probe.cpu.at(1));
-  std::printf("%d calls at once, %d times, %zu turns (promised: at most 2000)\n", calls, batches,
-              probe.wall.values.size());
-  kept &= probe.wall.at(1) <= 2000;
+  auto row = [](const char* name, Samples& samples) {
+    std::printf("%-44s %10.0f %10.0f %10.0f\n", name, samples.at(0.5), samples.at(0.99),
+                samples.at(1));
+  };
+  row("by its own processor time", probe.cpu);
+  row("by the clock, where it waited for anything", probe.waiting);
+  row("by the clock, the machine's load included", probe.wall);
+  std::printf(
+      "%d calls at once, %d times: it waited in %zu of %zu turns (promised: at most 2000 "
+      "microseconds)\n",
+      calls, batches, probe.waiting.values.size(), probe.wall.values.size());
+  kept &= probe.cpu.at(1) <= 2000 && probe.waiting.at(1) <= 2000;
   std::puts(kept ? "kept" : "NOT KEPT");
   return kept ? 0 : 1;
 }

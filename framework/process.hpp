@@ -20,7 +20,9 @@ namespace stockade {
 class Loop;
 
 struct SpawnRequest {
-  std::vector<std::string> argv;         // argv[0] with a slash is a path; else PATH of the host
+  // argv[0] with a slash is a path; else it is looked for in the absolute directories of the host's
+  // PATH, and never in the working directory.
+  std::vector<std::string> argv;
   std::vector<std::string> environment;  // the whole block, `NAME=value`
   std::string working_directory;         // absolute
   std::optional<std::string> input;      // bytes for standard input; absent: /dev/null
@@ -55,37 +57,20 @@ class STOCKADE_API ProcessObserver {
   virtual void on_data(Stream stream, std::span<const char> bytes) = 0;
   virtual void on_end(Stream stream) = 0;       // once a stream, at end of file or close_streams()
   virtual void on_exit(ExitStatus status) = 0;  // once
+  // Instead of on_exit(): the child could not execute its program. The streams end as well.
+  virtual void on_failed(SpawnError error) = 0;
 };
 
 // The child leads a session of its own with default signal dispositions, an empty signal mask and
-// no descriptor but 0, 1, 2 (and 3). Callbacks never run inside spawn() or start(). Dropping a
-// Process that has not exited ends its tree as end_tree() does; the loop still reaps it.
+// no descriptor but 0, 1, 2 (and 3). Callbacks never run inside spawn(). Dropping a Process that
+// has not exited ends its tree as end_tree() does; the loop still reaps it.
 class STOCKADE_API Process {
  public:
   using Spawned = std::variant<std::unique_ptr<Process>, SpawnError>;
-  // Returns when the child has executed its program or cannot: on a busy machine that is
-  // milliseconds, for which the loop stands still.
-  static Spawned spawn(Loop& loop, const SpawnRequest& request, ProcessObserver& observer);
-
-  class STOCKADE_API Starting {
-   public:
-    // What comes into being after this is ended like a Process that is dropped.
-    ~Starting();
-    Starting(const Starting&) = delete;
-    Starting& operator=(const Starting&) = delete;
-
-   private:
-    friend class Process;
-    struct Work;
-    class Threads;
-    explicit Starting(Work* work) noexcept : work_(work) {}
-    Work* work_;  // lives until the thread is done with it
-  };
-  // The same on another thread, beside the loop. `started` is called on a later turn, once, unless
-  // the Starting is dropped before; it may drop it.
-  static std::unique_ptr<Starting> start(Loop& loop, SpawnRequest request,
-                                         ProcessObserver& observer,
-                                         std::function<void(Spawned)> started);
+  // Does not wait for the child, which on its way to its program may have to: the processor may be
+  // busy, the working directory on a network file system that is gone. The error is a lack of
+  // resources in the host; all others come by on_failed().
+  static Spawned spawn(Loop& loop, SpawnRequest request, ProcessObserver& observer);
 
   ~Process();
   Process(const Process&) = delete;
@@ -111,8 +96,6 @@ class STOCKADE_API Process {
 
  private:
   struct State;
-  struct Launch;
-  static Spawned watch(Loop& loop, Launch& child, ProcessObserver& observer);
   explicit Process(State* state) noexcept : state_(state) {}
   State* state_;  // lives until libuv's last close callback
 };

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: MIT
-// posix_spawn and a pidfd. uv_spawn forks the whole host, which costs 0.1 s for each GiB that it
-// has resident, and then blocks the loop until exec; posix_spawn shares the memory and costs the
-// same always.
+// clone and a pidfd. uv_spawn forks the whole host, which costs 0.1 s for each GiB that it has
+// resident, and then blocks the loop until exec, as posix_spawn and vfork do as well.
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
-#include <cstring>
-#include <deque>
-#include <mutex>
-#include <system_error>
-#include <thread>
+#include <cstdlib>
+#include <utility>
 
+#include "framework/child_linux.hpp"
 #include "framework/error.hpp"
 #include "framework/fd.hpp"
 #include "framework/loop.hpp"
@@ -41,6 +35,7 @@ std::string SpawnError::message() const {
 }
 
 struct Process::State {
+  struct Launch;
   struct Reader {
     uv_pipe_t pipe{};
     State* state = nullptr;
@@ -54,6 +49,7 @@ struct Process::State {
   ProcessObserver* observer = nullptr;  // null once the Process was dropped
   pid_t pid = -1;
   Fd pidfd;
+  std::unique_ptr<Launch> launch;  // until it is seen that the child has no use for it any more
   bool exited = false;
   bool reaped = false;
   int handles = 0;  // open libuv handles; the state goes with the last
@@ -66,6 +62,8 @@ struct Process::State {
   std::string input_bytes;
   bool input_open = false;
   char chunk[65536];  // for all readers: each callback is done with it before the next begins
+
+  void free_launch();  // if its time has come
 
   void closed() {
     if (--handles == 0 && observer == nullptr) delete this;
@@ -91,6 +89,7 @@ struct Process::State {
         },
         [](uv_stream_t* stream, ssize_t count, const uv_buf_t* buffer) {
           auto& r = *static_cast<Reader*>(stream->data);
+          r.state->free_launch();
           if (count > 0 && r.state->observer)
             r.state->observer->on_data(r.stream, {buffer->base, static_cast<std::size_t>(count)});
           else if (count < 0)
@@ -139,8 +138,9 @@ struct Process::State {
              [](uv_handle_t* handle) { static_cast<State*>(handle->data)->closed(); });
   }
 
+  // By its own id as well while it leads no group yet; until it is reaped the id is taken.
   void signal_group(int signal) {
-    if (!reaped) ::kill(-pid, signal);
+    if (!reaped && ::kill(-pid, signal) != 0 && errno == ESRCH) ::kill(pid, signal);
   }
 
   void end_tree() {
@@ -174,33 +174,7 @@ struct Process::State {
     }
   }
 
-  void on_pidfd() {
-    siginfo_t info{};
-    int waited = 0;
-    // WNOWAIT leaves the zombie in place: its id stays taken, so the group can be signalled safely.
-    do {
-      waited = waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd.get()), &info,
-                      WEXITED | WNOHANG | WNOWAIT);
-    } while (waited != 0 && errno == EINTR);
-    if (waited == 0 && info.si_pid == 0) return;
-    exited = true;
-    close_leash();
-    uv_poll_stop(&exit);
-    uv_close(reinterpret_cast<uv_handle_t*>(&exit),
-             [](uv_handle_t* handle) { static_cast<State*>(handle->data)->closed(); });
-    ExitStatus status;
-    // Somebody else in this process may have reaped the child; then it is gone all the same.
-    if (waited == 0 && info.si_code == CLD_EXITED)
-      status.code = info.si_status;
-    else if (waited == 0)
-      status.signal = info.si_status;
-    if (observer) {
-      observer->on_exit(status);
-    } else {
-      ::kill(-pid, SIGKILL);
-      reap();
-    }
-  }
+  void on_pidfd();
 };
 
 namespace {
@@ -234,281 +208,212 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return out;
 }
 
+// How a thread sanitizer's own clone() would go on in the child is not for one in the same memory.
+#if defined(__SANITIZE_THREAD__)
+#define STOCKADE_TSAN
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define STOCKADE_TSAN
+#endif
+#endif
+#if defined(STOCKADE_TSAN)
+extern "C" int __clone(int (*)(void*), void*, int, void*, ...);
+constexpr auto* clone_child = __clone;
+#else
+constexpr auto* clone_child = ::clone;
+#endif
+
+constexpr const char* kManyProcesses = "too many processes";
+constexpr const char* kManyFiles = "too many open files";
+constexpr const char* kNoMemory = "not enough memory";
+
 void end_now(pid_t pid) {
   ::kill(-pid, SIGKILL);
+  ::kill(pid, SIGKILL);  // it may lead no group yet
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-class FileActions {
+// Signals that come while the child still has the host's handlers would run them in the host's
+// memory.
+class SignalsBlocked {
  public:
-  FileActions() { posix_spawn_file_actions_init(&actions_); }
-  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
-  FileActions(const FileActions&) = delete;
-  FileActions& operator=(const FileActions&) = delete;
-  posix_spawn_file_actions_t* get() { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-};
-
-class Attributes {
- public:
-  explicit Attributes(bool block_term) {
-    posix_spawnattr_init(&attributes_);
-    sigset_t blocked;
+  SignalsBlocked() {
     sigset_t all;
-    sigemptyset(&blocked);
-    if (block_term) sigaddset(&blocked, SIGTERM);
     sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &blocked);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setflags(&attributes_,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
-  ~Attributes() { posix_spawnattr_destroy(&attributes_); }
-  Attributes(const Attributes&) = delete;
-  Attributes& operator=(const Attributes&) = delete;
-  posix_spawnattr_t* get() { return &attributes_; }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
-  posix_spawnattr_t attributes_;
+  sigset_t before_;
 };
+
+// Where a name without a slash is looked for. Not in a relative directory of PATH: the child is in
+// the workspace by then, where anybody may have put a program of that name.
+std::vector<std::string> candidates(const std::string& program) {
+  if (program.find('/') != std::string::npos) return {program};
+  std::vector<std::string> found;
+  const char* path = getenv("PATH");
+  std::string_view rest = path ? path : "/bin:/usr/bin";
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find(':'), rest.size());
+    if (rest.front() == '/') found.push_back(std::string(rest.substr(0, end)) + "/" + program);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return found;
+}
 
 }  // namespace
 
-// What is made on the way to a child. Nothing of it needs the loop.
-struct Process::Launch {
-  explicit Launch(SpawnRequest what) : request(std::move(what)) {}
-  std::optional<SpawnError> run();
+// What the child uses of the host's memory until it has executed its program or ended.
+struct Process::State::Launch {
+  explicit Launch(SpawnRequest what)
+      : request(std::move(what)),
+        programs(candidates(request.argv.at(0))),
+        argv(pointers(request.argv)),
+        environment(pointers(request.environment)),
+        program_pointers(pointers(programs)) {
+    plan.programs = program_pointers.data();
+    plan.argv = argv.data();
+    plan.environment = environment.data();
+    plan.directory = request.working_directory.c_str();
+    plan.block_term = request.block_term;
+  }
+
+  SpawnError failure() const {
+    const int error = plan.error;
+    auto resources = [&](const char* what) {
+      return SpawnError{SpawnStep::resources, error, what};
+    };
+    switch (plan.failed) {
+      case ChildPlan::directory_step:
+        return {SpawnStep::working_directory, error, request.working_directory};
+      case ChildPlan::null_step:
+        return resources(error == EMFILE || error == ENFILE ? kManyFiles : "no /dev/null");
+      default:
+        break;
+    }
+    switch (error) {
+      case EAGAIN:
+        return resources(kManyProcesses);
+      case ENOMEM:
+        return resources(kNoMemory);
+      case EMFILE:
+      case ENFILE:
+        return resources(kManyFiles);
+      case E2BIG:
+        return resources("the command line is too long");
+      default:
+        return {SpawnStep::program, error, request.argv.at(0)};
+    }
+  }
 
   SpawnRequest request;
+  std::vector<std::string> programs;
+  std::vector<char*> argv;
+  std::vector<char*> environment;
+  std::vector<char*> program_pointers;
+  ChildPlan plan;
+  pid_t inside = 1;  // the kernel's: 0 when the child has left
+  alignas(16) char stack[16384];
+};
+
+void Process::State::free_launch() {
+  if (!launch || std::atomic_ref<pid_t>(launch->inside).load(std::memory_order_acquire) != 0)
+    return;
+  if (launch->plan.failed == ChildPlan::none) launch.reset();
+}
+
+void Process::State::on_pidfd() {
+  siginfo_t info{};
+  int waited = 0;
+  // WNOWAIT leaves the zombie in place: its id stays taken, so the group can be signalled safely.
+  do {
+    waited = waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd.get()), &info,
+                    WEXITED | WNOHANG | WNOWAIT);
+  } while (waited != 0 && errno == EINTR);
+  if (waited == 0 && info.si_pid == 0) return;
+  exited = true;
+  close_leash();
+  uv_poll_stop(&exit);
+  uv_close(reinterpret_cast<uv_handle_t*>(&exit),
+           [](uv_handle_t* handle) { static_cast<State*>(handle->data)->closed(); });
+  ExitStatus status;
+  // Somebody else in this process may have reaped the child; then it is gone all the same.
+  if (waited == 0 && info.si_code == CLD_EXITED)
+    status.code = info.si_status;
+  else if (waited == 0)
+    status.signal = info.si_status;
+  if (observer && launch && launch->plan.failed != ChildPlan::none) {
+    observer->on_failed(launch->failure());
+  } else if (observer) {
+    observer->on_exit(status);
+  } else {
+    ::kill(-pid, SIGKILL);
+    reap();
+  }
+}
+
+Process::Spawned Process::spawn(Loop& loop, SpawnRequest request, ProcessObserver& observer) {
+  auto fail = [](int error, std::string operand) {
+    return SpawnError{SpawnStep::resources, error, std::move(operand)};
+  };
   Pipe out;
   Pipe err;
   Pipe status;
   Pipe in;
-  pid_t pid = -1;
-  Fd pidfd;
-};
-
-std::optional<SpawnError> Process::Launch::run() {
-  const std::string& program = request.argv.at(0);
-  auto fail = [](SpawnStep step, int error, std::string operand) {
-    return SpawnError{step, error, std::move(operand)};
-  };
-
-  // Opened here and entered by descriptor, so that its errors are told apart from those of exec.
-  const std::string& directory = request.working_directory;
-  Fd cwd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!cwd && (errno == EMFILE || errno == ENFILE))
-    return fail(SpawnStep::resources, errno, "too many open files");
-  if (!cwd) return fail(SpawnStep::working_directory, errno, directory);
-  if (faccessat(cwd.get(), ".", X_OK, AT_EACCESS) != 0)
-    return fail(SpawnStep::working_directory, errno, directory);
-
   if (!make_pipe(out) || !make_pipe(err) || (request.status_channel && !make_pipe(status)) ||
       (request.input && !make_pipe(in)))
-    return fail(SpawnStep::resources, errno, "no pipe");
+    return fail(errno, errno == EMFILE || errno == ENFILE ? kManyFiles : "no pipe");
 
-  // A descriptor held for the pidfd, so that the lack of one shows before the command has started.
-  Fd reserved(fcntl(cwd.get(), F_DUPFD_CLOEXEC, 4));
-  if (!reserved)
-    return fail(SpawnStep::resources, errno, "no descriptor to watch the process with");
-
-  FileActions actions;
-  if (request.input)
-    posix_spawn_file_actions_adddup2(actions.get(), in.read.get(), 0);
-  else
-    posix_spawn_file_actions_addopen(actions.get(), 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(actions.get(), out.write.get(), 1);
-  posix_spawn_file_actions_adddup2(actions.get(), err.write.get(), 2);
-  if (request.status_channel)
-    posix_spawn_file_actions_adddup2(actions.get(), status.write.get(), 3);
-  posix_spawn_file_actions_addfchdir_np(actions.get(), cwd.get());
-  posix_spawn_file_actions_addclosefrom_np(actions.get(), request.status_channel ? 4 : 3);
-
-  Attributes attributes(request.block_term);
-  auto argv = pointers(request.argv);
-  auto environment = pointers(request.environment);
-  if (int error = posix_spawnp(&pid, program.c_str(), actions.get(), attributes.get(), argv.data(),
-                               environment.data())) {
-    pid = -1;
-    switch (error) {
-      case EAGAIN:
-        return fail(SpawnStep::resources, error, "too many processes");
-      case ENOMEM:
-        return fail(SpawnStep::resources, error, "not enough memory");
-      case EMFILE:
-      case ENFILE:
-        return fail(SpawnStep::resources, error, "too many open files");
-      case E2BIG:
-        return fail(SpawnStep::resources, error, "the command line is too long");
-      default:
-        return fail(SpawnStep::program, error, program);
-    }
-  }
-  for (Pipe* pipe : {&out, &err, &status}) pipe->write.reset();
-  in.read.reset();
-
-  reserved.reset();
-  pidfd = Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (pidfd) return std::nullopt;
-  const int error = errno;
-  end_now(pid);
-  return fail(SpawnStep::resources, error, "no pidfd");
-}
-
-Process::Spawned Process::watch(Loop& loop, Launch& child, ProcessObserver& observer) {
-  auto* state = new State;
+  std::optional<std::string> input = std::exchange(request.input, std::nullopt);
+  std::unique_ptr<State> state(new State);
   state->loop = &loop;
   state->observer = &observer;
-  state->pid = child.pid;
-  state->pidfd = std::move(child.pidfd);
-  if (int error = uv_poll_init(loop.uv(), &state->exit, state->pidfd.get())) {
-    end_now(child.pid);
-    delete state;
-    return SpawnError{SpawnStep::resources, -error, "cannot watch the process"};
+  state->launch = std::make_unique<State::Launch>(std::move(request));
+  State::Launch& launch = *state->launch;
+  const Fd* placed[] = {&in.read, &out.write, &err.write, &status.write};
+  for (int fd = 0; fd < 4; ++fd) launch.plan.descriptors[fd] = placed[fd]->get();
+
+  // The child shares the host's memory, as that of posix_spawn does, so that its cost is the same
+  // whatever the host's size. But this thread goes on beside it.
+  int pidfd = -1;
+  int flags = CLONE_VM | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD;
+  if (!kChildRunsBeside) flags |= CLONE_VFORK;
+  {
+    SignalsBlocked blocked;
+    state->pid = clone_child(run_child, launch.stack + sizeof launch.stack, flags, &launch.plan,
+                             &pidfd, nullptr, &launch.inside);
   }
-  state->exit.data = state;
-  ++state->handles;
-  uv_poll_start(&state->exit, UV_READABLE,
+  if (state->pid < 0) switch (const int error = errno) {
+      case EAGAIN:
+        return fail(error, kManyProcesses);
+      case ENOMEM:
+        return fail(error, kNoMemory);
+      case EMFILE:
+      case ENFILE:
+        return fail(error, kManyFiles);
+      default:
+        return fail(error, "no process");
+    }
+  state->pidfd = Fd(pidfd);
+  if (int error = uv_poll_init(loop.uv(), &state->exit, pidfd)) {
+    end_now(state->pid);
+    return fail(-error, "cannot watch the process");
+  }
+  State* watched = state.release();
+  watched->exit.data = watched;
+  ++watched->handles;
+  uv_poll_start(&watched->exit, UV_READABLE,
                 [](uv_poll_t* handle, int, int) { static_cast<State*>(handle->data)->on_pidfd(); });
-  state->open_reader(Stream::output, std::move(child.out.read));
-  state->open_reader(Stream::error, std::move(child.err.read));
-  if (child.status.read) state->open_reader(Stream::status, std::move(child.status.read));
-  if (child.in.write) state->open_input(std::move(child.in.write), std::move(*child.request.input));
-  return std::unique_ptr<Process>(new Process(state));
-}
-
-Process::Spawned Process::spawn(Loop& loop, const SpawnRequest& request,
-                                ProcessObserver& observer) {
-  Launch child(request);
-  if (auto error = child.run()) return *error;
-  return watch(loop, child, observer);
-}
-
-struct Process::Starting::Work {
-  Work(Loop& on, ProcessObserver& watcher, SpawnRequest request, std::function<void(Spawned)> tell)
-      : loop(on), observer(watcher), child(std::move(request)), started(std::move(tell)) {}
-
-  void run() {
-    error = child.run();
-    ready = true;
-    uv_async_send(&told);  // the loop may free this at once
-  }
-
-  void done() {
-    if (!starting) {
-      // Nobody waits for it. As a Process it is ended with its tree, and reaped.
-      struct Nobody : ProcessObserver {
-        void on_data(Stream, std::span<const char>) override {}
-        void on_end(Stream) override {}
-        void on_exit(ExitStatus) override {}
-      } nobody;
-      if (!error) watch(loop, child, nobody);
-      return;
-    }
-    starting->work_ = nullptr;
-    auto tell = std::move(started);
-    tell(error ? Spawned(*error) : watch(loop, child, observer));
-  }
-
-  uv_async_t told{};
-  Loop& loop;
-  ProcessObserver& observer;
-  Launch child;
-  std::function<void(Spawned)> started;
-  std::optional<SpawnError> error;
-  std::atomic<bool> ready = false;
-  Starting* starting = nullptr;  // null once it was dropped
-};
-
-// Threads that start processes. Not libuv's, where a disk that hangs would hold up every start; and
-// they never end, since a child that asked to die with its parent (PR_SET_PDEATHSIG) dies with the
-// thread that forked it.
-class Process::Starting::Threads {
- public:
-  static Threads& get() {
-    static auto* threads = new Threads;
-    return *threads;
-  }
-
-  void start(Work* work) {
-    std::unique_lock lock(mutex_);
-    waiting_.push_back(work);
-    if (waiting_.size() > idle_ && count_ < kMost && !add() && count_ == 0) {
-      waiting_.pop_back();
-      lock.unlock();
-      work->run();  // without any thread the loop must wait
-      return;
-    }
-    wake_.notify_one();
-  }
-
- private:
-  // Each start that hangs keeps one.
-  static constexpr std::size_t kMost = 16;
-
-  bool add() {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the host's own threads
-    bool added = true;
-    try {
-      std::thread([this] { serve(); }).detach();
-      ++count_;
-    } catch (const std::system_error&) {
-      added = false;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return added;
-  }
-
-  [[noreturn]] void serve() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      ++idle_;
-      wake_.wait(lock, [this] { return !waiting_.empty(); });
-      --idle_;
-      Work* work = waiting_.front();
-      waiting_.pop_front();
-      lock.unlock();
-      work->run();
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Work*> waiting_;
-  std::size_t idle_ = 0;
-  std::size_t count_ = 0;
-};
-
-std::unique_ptr<Process::Starting> Process::start(Loop& loop, SpawnRequest request,
-                                                  ProcessObserver& observer,
-                                                  std::function<void(Spawned)> started) {
-  auto* work = new Starting::Work(loop, observer, std::move(request), std::move(started));
-  std::unique_ptr<Starting> starting(new Starting(work));
-  work->starting = starting.get();
-  work->told.data = work;
-  // Cannot fail: the descriptor behind it is as old as the loop.
-  uv_async_init(loop.uv(), &work->told, [](uv_async_t* told) {
-    auto* self = static_cast<Starting::Work*>(told->data);
-    if (!self->ready) return;
-    uv_close(reinterpret_cast<uv_handle_t*>(told),
-             [](uv_handle_t* handle) { delete static_cast<Starting::Work*>(handle->data); });
-    self->done();
-  });
-  Starting::Threads::get().start(work);
-  return starting;
-}
-
-Process::Starting::~Starting() {
-  if (!work_) return;
-  work_->starting = nullptr;
-  work_->started = nullptr;  // what it holds goes with the caller, not later
+  watched->open_reader(Stream::output, std::move(out.read));
+  watched->open_reader(Stream::error, std::move(err.read));
+  if (status.read) watched->open_reader(Stream::status, std::move(status.read));
+  if (in.write) watched->open_input(std::move(in.write), std::move(*input));
+  return std::unique_ptr<Process>(new Process(watched));
 }
 
 bool Process::paused(Stream stream) const noexcept {

@@ -111,10 +111,15 @@ class ProbeRun final : public ProcessObserver {
     exited_ = true;
     finish();
   }
+  void on_failed(SpawnError why) override {
+    error = std::move(why);
+    done.settle();
+  }
 
   std::string status;
   std::string text;  // both other streams
   ExitStatus exit;
+  std::optional<SpawnError> error;
   Completion<> done;
 
  private:
@@ -252,28 +257,23 @@ Task<ProbeVerdict> probe_backend(Loop& loop, Backend backend, BackendHost host,
   request.block_term = confined.block_term;
   ProbeRun run(loop);
   bool timed_out = false;
-  Completion<> started(loop);
   Timer deadline(loop);
-  deadline.start(timeout, [&] {
-    timed_out = true;
-    started.settle();
-    run.done.settle();
-  });
-  std::optional<Process::Spawned> spawned;
-  auto starting = Process::start(loop, std::move(request), run, [&](Process::Spawned made) {
-    spawned = std::move(made);
-    started.settle();
-  });
-  co_await started;
-  auto* error = spawned ? std::get_if<SpawnError>(&*spawned) : nullptr;
-  if (error) {
-    verdict.reason = error->message();
-    verdict.transient = is_transient(error->error);
+  auto spawned = Process::spawn(loop, std::move(request), run);
+  if (auto* error = std::get_if<SpawnError>(&spawned)) {
+    run.error = *error;
+  } else {
+    deadline.start(timeout, [&] {
+      timed_out = true;
+      run.done.settle();
+    });
+    co_await run.done;
+  }
+  spawned = nullptr;
+  if (run.error) {
+    verdict.reason = run.error->message();
+    verdict.transient = is_transient(run.error->error);
     co_return verdict;
   }
-  if (!timed_out) co_await run.done;
-  spawned.reset();
-  starting.reset();
 
   if (timed_out) {
     verdict.reason = "the probe did not end within " + std::to_string(timeout.count()) + " ms";

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <sstream>
+#include <fstream>
+#include <optional>
 #include <string>
 
 #include "framework/loop.hpp"
@@ -36,6 +36,10 @@ struct Recorder : ProcessObserver {
     status = s;
     if (after_exit) after_exit();
   }
+  void on_failed(SpawnError why) override {
+    ++failures;
+    error = std::move(why);
+  }
 
   static std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
   const std::string& out() const { return text[0]; }
@@ -47,7 +51,9 @@ struct Recorder : ProcessObserver {
   std::string text[3];
   int ends[3]{};
   int exits = 0;
+  int failures = 0;
   ExitStatus status;
+  std::optional<SpawnError> error;
   std::function<void(Stream)> after_data;
   std::function<void(Stream)> after_end;
   std::function<void()> after_exit;
@@ -84,12 +90,13 @@ std::string output_of(const SpawnRequest& request) {
 SpawnError spawn_error(const SpawnRequest& request) {
   Loop loop;
   Recorder recorder;
-  auto spawned = Process::spawn(loop, request, recorder);
+  auto process = spawn(loop, request, recorder);
+  run_until(loop, [&] { return recorder.failures > 0; });
+  process.reset();
   loop.drain();
+  CHECK(recorder.failures == 1);
   CHECK(recorder.exits == 0);
-  auto* error = std::get_if<SpawnError>(&spawned);
-  REQUIRE(error != nullptr);
-  return *error;
+  return *recorder.error;
 }
 
 bool gone(pid_t pid) {
@@ -381,8 +388,12 @@ TEST_CASE("process: a failed spawn leaves no descriptor open") {
   Fd before(open("/dev/null", O_RDONLY | O_CLOEXEC));
   int number = before.get();
   before.reset();
-  for (int i = 0; i < 10; ++i)
-    CHECK(std::holds_alternative<SpawnError>(Process::spawn(loop, request, recorder)));
+  for (int i = 0; i < 10; ++i) {
+    auto process = spawn(loop, request, recorder);
+    run_until(loop, [&] { return recorder.failures > i; });
+    process.reset();
+    loop.drain();
+  }
   Fd after(open("/dev/null", O_RDONLY | O_CLOEXEC));
   CHECK(after.get() == number);
 }
@@ -565,76 +576,63 @@ TEST_CASE("process: pausing one stream does not stop the other") {
   CHECK(recorder.out() == "out\n");
 }
 
-struct Start {
-  explicit Start(Loop& loop, SpawnRequest request)
-      : starting(Process::start(loop, std::move(request), recorder, [this](Process::Spawned made) {
-          spawned = std::move(made);
-          starting.reset();  // as whoever starts may do
-        })) {}
+TEST_CASE("process: no callback runs inside spawn") {
+  Loop loop;
   Recorder recorder;
-  std::optional<Process::Spawned> spawned;
-  std::unique_ptr<Process::Starting> starting;
-};
-
-TEST_CASE("process: one that starts beside the loop is told of on a later turn") {
-  Loop loop;
-  auto request = shell("cat; echo err >&2; exit 3");
-  request.input = "in\n";
-  Start start(loop, request);
-  CHECK_FALSE(start.spawned.has_value());
-  run_until(loop, [&] { return start.recorder.complete(); });
-  CHECK(start.recorder.out() == "in\n");
-  CHECK(start.recorder.err() == "err\n");
-  CHECK(start.recorder.status.code == 3);
-}
-
-TEST_CASE("process: the loop goes on while one starts") {
-  Loop loop;
-  std::vector<std::unique_ptr<Start>> starts;
-  // More than there are threads, so that some wait.
-  for (int i = 0; i < 20; ++i) starts.push_back(std::make_unique<Start>(loop, shell("exit 0")));
-  bool turned = false;
-  loop.post([&] {
-    turned = true;
-    for (const auto& start : starts) CHECK_FALSE(start->spawned.has_value());
-  });
-  run_until(loop, [&] { return turned; });
-  run_until(loop, [&] {
-    return std::all_of(starts.begin(), starts.end(),
-                       [](const auto& start) { return start->recorder.complete(); });
-  });
-}
-
-TEST_CASE("process: one that cannot be started beside the loop says why") {
-  Loop loop;
-  auto request = shell("");
-  request.argv = {"/no/such/program"};
-  Start start(loop, request);
-  run_until(loop, [&] { return start.spawned.has_value(); });
-  auto* error = std::get_if<SpawnError>(&*start.spawned);
-  REQUIRE(error != nullptr);
-  CHECK(error->step == SpawnStep::program);
-  CHECK(error->error == ENOENT);
-  loop.drain();
-  CHECK(start.recorder.exits == 0);
+  auto process = spawn(loop, shell("echo x; exit 1"), recorder);
+  usleep(100000);
+  CHECK(recorder.out() == "");
+  CHECK(recorder.exits == 0);
+  run_until(loop, [&] { return recorder.complete(); });
 }
 
 TEST_CASE("process: one that is dropped while it starts leaves nothing") {
   Loop loop;
   Scratch scratch;
   const std::string pids = scratch.path() + "/pids";
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 20; ++i) {
     Recorder recorder;
-    auto starting =
-        Process::start(loop, shell("echo $$ >> " + pids + "; exec sleep 1000"), recorder,
-                       [](const Process::Spawned&) { FAIL("told of although it was dropped"); });
-    if (i % 2 == 1) usleep(2000);  // by now the thread may have started it
-    starting.reset();
+    auto process = spawn(loop, shell("echo $$ >> " + pids + "; exec sleep 1000"), recorder);
+    const pid_t pid = process->pid();
+    usleep(static_cast<useconds_t>(i * 200));  // before, while and after it executes
+    process.reset();
     loop.drain();
     CHECK(recorder.exits == 0);
+    CHECK(gone(pid));
   }
-  std::istringstream lines(read_file(pids));
-  for (std::string pid; std::getline(lines, pid);) CHECK(gone(std::stoi(pid)));
+}
+
+TEST_CASE("process: one that ends by a signal before it executes is reported as that") {
+  Loop loop;
+  for (int i = 0; i < 20; ++i) {
+    Recorder recorder;
+    auto process = spawn(loop, shell("exec sleep 1000"), recorder);
+    process->signal_group(SIGKILL);
+    run_until(loop, [&] { return recorder.complete(); });
+    CHECK(recorder.status.signal == SIGKILL);
+    CHECK(recorder.failures == 0);
+  }
+}
+
+TEST_CASE("process: a name is not looked for in relative directories of PATH") {
+  Scratch scratch;
+  const char* before = getenv("PATH");
+  const std::string path = before ? before : "";
+  std::ofstream(scratch / "planted") << "#!/bin/sh\necho planted\n";
+  REQUIRE(chmod((scratch / "planted").c_str(), 0755) == 0);
+  SpawnRequest request;
+  request.argv = {"planted"};
+  request.working_directory = scratch.path();
+  for (const char* relative : {"", ".", ":", "::/bin", "bin:.", "/bin:"}) {
+    CAPTURE(relative);
+    setenv("PATH", relative, 1);
+    auto error = spawn_error(request);
+    CHECK(error.step == SpawnStep::program);
+    CHECK(error.error == ENOENT);
+  }
+  setenv("PATH", (std::string(scratch.path()) + ":/bin").c_str(), 1);
+  CHECK(output_of(request) == "planted\n");
+  setenv("PATH", path.c_str(), 1);
 }
 
 TEST_CASE("process: many run side by side") {
