@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
@@ -17,6 +16,7 @@
 
 #include "framework/error.hpp"
 #include "framework/fd.hpp"
+#include "framework/random.hpp"
 #include "sandbox/roots.hpp"
 
 namespace stockade {
@@ -27,17 +27,6 @@ constexpr const char* kBase = "/var/tmp";
 constexpr std::string_view kPrefix = "stockade-subprocess-";
 constexpr std::int64_t kStaleAge = 24 * 60 * 60;  // seconds; what `exec` printed may still be read
 constexpr int kMostStale = 1000;                  // directories looked at in one go
-
-std::string random_hex() {
-  unsigned char bytes[6] = {};
-  (void)!getrandom(bytes, sizeof bytes, 0);
-  std::string text;
-  for (unsigned char byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
 
 // The directory itself carries the lock: its kernel object goes with the host, however that dies.
 bool lock(const Fd& directory) {
@@ -178,7 +167,7 @@ Fd SpillDirectory::create_file(std::string_view stream, const std::string& works
     path_ = made;
   }
   std::string name = std::string(kPrefix) + std::to_string(getpid()) + "-" +
-                     std::to_string(++count_) + "-" + random_hex() + "-" + std::string(stream) +
+                     std::to_string(++count_) + "-" + random_hex(6) + "-" + std::string(stream) +
                      ".log";
   path = path_ + "/" + name;
   Fd file(openat(directory_.get(), name.c_str(),

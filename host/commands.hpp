@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,10 @@ int run_script(const RunOptions& options);
 struct McpOptions {
   CompositionOptions composition;
   std::optional<std::string> session;
+  std::optional<std::uint16_t> http_port;  // Streamable HTTP on 127.0.0.1 instead; 0: any
+  // Of the bearer token; absent: STOCKADE_MCP_TOKEN, else one is made up and told on standard
+  // error.
+  std::optional<std::string> token_file;
 };
 // Until the client goes away: 0; 128+n for a signal to the host; kExitNotRun.
 int serve_mcp(const McpOptions& options);

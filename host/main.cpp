@@ -111,6 +111,15 @@ int main(int argc, char** argv) {
                    "resume this session, or begin it (default: a new one)")
       ->excludes(mcp_cwd);
 
+  auto* http = mcp_app->add_option("--http", mcp.http_port,
+                                   "serve Streamable HTTP on this port of 127.0.0.1 instead");
+  mcp_app
+      ->add_option(
+          "--token-file", mcp.token_file,
+          "file with the bearer token for --http (default: STOCKADE_MCP_TOKEN, else one is "
+          "made up and printed)")
+      ->needs(http);
+
   SessionsOptions sessions;
   auto* sessions_app = app.add_subcommand("sessions", "show the logs of sessions");
   sessions_app->add_option("--directory", sessions.directory,
@@ -153,7 +162,10 @@ int main(int argc, char** argv) {
   if (exec_app->parsed()) return exec_command(exec);
   if (run_app->parsed()) return run_script(run);
   if (sessions_app->parsed()) return show_sessions(sessions);
-  if (mcp_app->parsed()) return serve_mcp(mcp);
+  if (mcp_app->parsed()) {
+    if (mcp.http_port) mcp.composition.plugins.back() = "mcp-http";
+    return serve_mcp(mcp);
+  }
   if (doctor_app->parsed()) return examine_host(doctor);
   if (schema_app->parsed()) return print_schema(schema);
   plugins.wait = std::chrono::milliseconds(plugins_wait);

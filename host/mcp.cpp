@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: MIT
-// `stockade mcp`: a server on standard input and output, for the client that started it.
+// `stockade mcp`: a server on standard input and output, for the client that started it; or on a
+// port of this machine.
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <iostream>
 
 #include "framework/error.hpp"
+#include "framework/fd.hpp"
+#include "framework/random.hpp"
 #include "host/commands.hpp"
 #include "host/input.hpp"
 #include "host/output.hpp"
 #include "host/session.hpp"
 #include "host/signals.hpp"
+#include "plugins/mcp-http/mcp_http.hpp"
 #include "plugins/mcp/mcp.hpp"
 
 namespace stockade {
@@ -47,10 +57,63 @@ Task<bool> serve(std::shared_ptr<McpServer> server, StandardStreams& streams,
   co_return true;
 }
 
+std::string first_line(const std::string& path) {
+  Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char text[4096];
+  ssize_t n = file ? read(file.get(), text, sizeof text) : -1;
+  if (n < 0)
+    throw Error("TOKEN_UNUSABLE",
+                "cannot read the token file " + path + ": " + describe_errno(errno), path);
+  std::string line(text, static_cast<std::size_t>(n));
+  return line.substr(0, line.find_first_of("\r\n"));
+}
+
+std::string bearer_token(const McpOptions& options, bool& made_up) {
+  made_up = false;
+  std::string token;
+  if (options.token_file) {
+    token = first_line(*options.token_file);
+  } else if (const char* given = getenv("STOCKADE_MCP_TOKEN")) {
+    token = given;
+  } else {
+    made_up = true;
+    token = random_hex(24);
+  }
+  if (token.size() < 16)
+    throw Error("TOKEN_UNUSABLE",
+                "the bearer token has fewer than 16 characters; any process of this machine could "
+                "guess it");
+  return token;
+}
+
+Task<bool> done(Task<> task) {
+  co_await task;
+  co_return true;
+}
+
+int serve_http(const McpOptions& options) {
+  bool made_up = false;
+  std::string token = bearer_token(options, made_up);
+  Host host(options.composition);
+  auto server = host.service<McpHttpServer>();
+  AbortOnSignal abort(host.loop());
+  auto session = open_session(host, options.composition, {options.session, true, "mcp"});
+  auto listening = [&](std::uint16_t port) {
+    // In one write: whoever waits for the URL must not see half of it.
+    std::string text = "stockade: serving http://127.0.0.1:" + std::to_string(port) + "/mcp\n";
+    if (made_up) text += "stockade: bearer token " + token + "\n";
+    std::cerr << text << std::flush;
+  };
+  host.run(done(
+      server->serve(*options.http_port, token, std::move(session), listening, abort.signal())));
+  return 128 + abort.caught();
+}
+
 }  // namespace
 
 int serve_mcp(const McpOptions& options) {
   try {
+    if (options.http_port) return serve_http(options);
     Host host(options.composition);
     auto server = host.service<McpServer>();
     AbortOnSignal abort(host.loop());

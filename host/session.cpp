@@ -4,6 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <vector>
+
 #include "framework/error.hpp"
 #include "plugins/sessions/sessions.hpp"
 #include "sandbox/policy.hpp"
@@ -26,11 +28,17 @@ std::string new_id(const std::string& prefix) {
 std::shared_ptr<SessionLog> open_session(Host& host, const CompositionOptions& composition,
                                          const SessionOptions& options) {
   auto policies = host.context().find<SandboxPolicyResolver>();
-  std::string root = policies ? policies->resolve({}).workspace_root : std::string();
+  SandboxExecutionPolicy policy;
+  if (policies) policy = policies->resolve({});
+  const std::string root = policy.workspace_root;
+  std::vector<std::string> writable{root};
+  if (policy.extras)
+    writable.insert(writable.end(), policy.extras->writable_roots.begin(),
+                    policy.extras->writable_roots.end());
   if (options.id) {
     auto sessions = host.service<Sessions>();
-    auto session = sessions->open(*options.id,
-                                  composition.workspace ? std::optional(root) : std::nullopt, root);
+    auto session = sessions->open(
+        *options.id, composition.workspace ? std::optional(root) : std::nullopt, writable);
     if (composition.mode) {
       auto current = session_mode(session->session());
       if (!current || to_string(*current) != *composition.mode)
@@ -43,7 +51,7 @@ std::shared_ptr<SessionLog> open_session(Host& host, const CompositionOptions& c
   if (auto sessions = host.context().find<Sessions>();
       options.record && sessions && !composition.cwd) {
     try {
-      return sessions->open(id, root, root);
+      return sessions->open(id, root, writable);
     } catch (const Error& error) {
       host.context().log().warn(std::string("this session is not recorded: ") + error.what());
     }

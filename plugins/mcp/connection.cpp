@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "plugins/mcp/connection.hpp"
 
-#include <sys/random.h>
 
 #include <algorithm>
 
 #include "framework/error.hpp"
 #include "framework/json.hpp"
+#include "framework/random.hpp"
 #include "plugins/mcp/elicitation.hpp"
 
 namespace stockade::mcp {
@@ -20,20 +20,6 @@ constexpr const char* kInstructions =
     "denied under MODE mode]\" was stopped by it: do the work within the workspace, or, where the "
     "result offers it, repeat the same command once with sandbox_permissions and a justification. "
     "Other failures are the command's own.";
-
-// Cannot be guessed, so that a client resumes no call but one that it was told of.
-std::string random_token() {
-  unsigned char bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
-    throw Error("INTERNAL", "the kernel gives no random bytes");
-  std::string token;
-  for (unsigned char byte : bytes) {
-    constexpr char kHex[] = "0123456789abcdef";
-    token += kHex[byte >> 4];
-    token += kHex[byte & 15];
-  }
-  return token;
-}
 
 // The last line that says something, of what a command has just printed.
 std::string last_line(const std::string& tail) {
@@ -117,12 +103,12 @@ void Connection::reply(const nlohmann::json& id, bool modern, Json result) {
     result["_meta"]["io.modelcontextprotocol/serverInfo"] = {{"name", "stockade"},
                                                              {"version", options_.version}};
   }
-  if (!closed_) outlet_.send(rpc::result(id, std::move(result)));
+  if (!closed_) outlet_.send(rpc::result(id, std::move(result)), id);
 }
 
 void Connection::reply_error(const nlohmann::json& id, int code, const std::string& message,
                              Json data) {
-  if (!closed_) outlet_.send(rpc::error(id, code, message, std::move(data)));
+  if (!closed_) outlet_.send(rpc::error(id, code, message, std::move(data)), id);
 }
 
 void Connection::receive(std::string_view line) {
@@ -321,7 +307,7 @@ void Connection::report_progress(const std::shared_ptr<Call>& call) {
     call->reported = call->bytes;
     Json params{{"progressToken", call->progress_token}, {"progress", call->bytes}};
     if (std::string line = last_line(call->tail); !line.empty()) params["message"] = line;
-    outlet_.send(rpc::notification("notifications/progress", std::move(params)));
+    outlet_.send(rpc::notification("notifications/progress", std::move(params)), call->id);
   }
   call->timer.start(options_.progress_interval, [this, weak = std::weak_ptr<Call>(call)] {
     if (auto printing = weak.lock()) report_progress(printing);
@@ -343,13 +329,22 @@ void Connection::log_outcome(const Call& call, const ToolResult& result) {
   if (auto error = result.structured.value("error", Json()); error.is_object())
     data["error"] = error;
   outlet_.send(rpc::notification(
-      "notifications/message",
-      {{"level", level}, {"logger", "stockade.sandbox"}, {"data", std::move(data)}}));
+                   "notifications/message",
+                   {{"level", level}, {"logger", "stockade.sandbox"}, {"data", std::move(data)}}),
+               call.id);
 }
 
 void Connection::on_notification(const rpc::Notification& notification) {
   if (notification.method != "notifications/cancelled") return;
-  auto found = in_flight_.find(notification.params.value("requestId", nlohmann::json()));
+  cancel(notification.params.value("requestId", nlohmann::json()));
+}
+
+bool Connection::waits_for(const std::string& request_state) const {
+  return suspended_.contains(request_state);
+}
+
+void Connection::cancel(const nlohmann::json& id) {
+  auto found = in_flight_.find(id);
   if (found == in_flight_.end()) return;  // unknown, or over already: a race that the client lost
   std::shared_ptr<Call> call = found->second;
   if (std::exchange(call->cancelled, true)) return;
@@ -375,7 +370,7 @@ Task<std::optional<EscalationOutcome>> Connection::ask(std::shared_ptr<Call> cal
   if (call->client.modern) {
     call->question = question;
     call->form = std::move(form);
-    call->token = random_token();
+    call->token = random_hex(16);
     suspended_[call->token] = call;
     nlohmann::json id = std::exchange(call->id, nullptr);
     in_flight_.erase(id);
@@ -388,17 +383,20 @@ Task<std::optional<EscalationOutcome>> Connection::ask(std::shared_ptr<Call> cal
   // However this ends, the question does with it; the client is told of one that it has not
   // answered.
   struct Asked {
-    Asked(Connection& c, std::string i) : connection(c), id(std::move(i)) {}
+    Asked(Connection& c, std::shared_ptr<Call> asking, std::string i)
+        : connection(c), call(std::move(asking)), id(std::move(i)) {}
     Asked(const Asked&) = delete;
     ~Asked() {
       if (connection.questions_.erase(id) > 0 && !connection.closed_)
-        connection.outlet_.send(rpc::notification("notifications/cancelled", {{"requestId", id}}));
+        connection.outlet_.send(rpc::notification("notifications/cancelled", {{"requestId", id}}),
+                                call->id);
     }
     Connection& connection;
+    std::shared_ptr<Call> call;
     std::string id;
-  } asked(*this, id);
+  } asked(*this, call, id);
   questions_.emplace(id, question);
-  outlet_.send(rpc::request(id, "elicitation/create", std::move(form)));
+  outlet_.send(rpc::request(id, "elicitation/create", std::move(form)), call->id);
   Timer limit(loop_);
   limit.start(options_.approval_timeout,
               [question] { question.settle(EscalationOutcome::unavailable); });

@@ -26,7 +26,8 @@ namespace stockade::mcp {
 class Outlet {
  public:
   virtual ~Outlet() = default;
-  virtual void send(const rpc::Json& message) = 0;
+  // `about` is the id of the client's request that the message belongs to, null for none.
+  virtual void send(const rpc::Json& message, const nlohmann::json& about) = 0;
   virtual bool saturated() const = 0;  // the client does not read; what can be left out is
 };
 
@@ -58,6 +59,9 @@ class Connection {
   void close(const std::string& reason);
   std::size_t calls() const noexcept { return calls_; }  // that have not ended
   Completion<> idle();                                   // settles when there is none
+  // A call that waits for the answer to a question, which comes with this state.
+  bool waits_for(const std::string& request_state) const;
+  void cancel(const nlohmann::json& id);  // as the client's own notification does
 
  private:
   struct Call;

@@ -2,18 +2,14 @@
 #include "framework/plugin.hpp"
 #include "framework/error.hpp"
 #include "plugins/mcp/stream_server.hpp"
+#include "plugins/mcp/tool_names.hpp"
 
 namespace stockade {
 namespace {
 
-// A function, as g++ 12 crashes on a braced list in a config struct.
-std::vector<std::string> default_tools() {
-  return {"bash", "job_output", "job_list", "job_kill"};
-}
-
 struct McpConfig {
   // Those of them that are there are offered, in this order.
-  std::vector<std::string> tools = default_tools();
+  std::vector<std::string> tools = mcp::default_tools();
   std::int64_t max_calls = 32;               // at once
   std::int64_t max_message_bytes = 4194304;  // of one line from the client
   std::int64_t approval_timeout_ms = 600000;
@@ -31,26 +27,14 @@ void check(const McpConfig& config) {
 }
 
 Task<> apply(Context context, McpConfig config) {
-  auto find = [context, names = config.tools](std::string_view name) -> std::shared_ptr<Tool> {
-    for (const auto& each : names)
-      if (each == name) return context.find_as<Tool>(tool_service(name));
-    return nullptr;
-  };
-  mcp::ToolBox tools{[find, names = config.tools] {
-                       std::vector<std::shared_ptr<Tool>> all;
-                       for (const auto& name : names)
-                         if (auto tool = find(name)) all.push_back(std::move(tool));
-                       return all;
-                     },
-                     find};
   StreamServerOptions options;
   options.connection.version = STOCKADE_VERSION;
   options.connection.max_calls = static_cast<std::size_t>(config.max_calls);
   options.connection.approval_timeout = std::chrono::milliseconds(config.approval_timeout_ms);
   options.max_message = static_cast<std::size_t>(config.max_message_bytes);
   options.linger = std::chrono::milliseconds(config.linger_ms);
-  context.provide<McpServer>(std::make_shared<McpStreamServer>(context.loop(), std::move(tools),
-                                                               std::move(options), context.log()));
+  context.provide<McpServer>(std::make_shared<McpStreamServer>(
+      context.loop(), mcp::tool_box(context, config.tools), std::move(options), context.log()));
   co_return;
 }
 

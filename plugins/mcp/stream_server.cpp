@@ -11,7 +11,9 @@ namespace {
 class ChannelOutlet final : public mcp::Outlet {
  public:
   explicit ChannelOutlet(McpChannel& channel) : channel_(channel) {}
-  void send(const rpc::Json& message) override { channel_.write(json_text(message) + "\n"); }
+  void send(const rpc::Json& message, const nlohmann::json&) override {
+    channel_.write(json_text(message) + "\n");
+  }
   bool saturated() const override { return channel_.saturated(); }
 
  private:

@@ -22,10 +22,10 @@ class FileSessions final : public Sessions {
       : directory_(std::move(directory)), log_(std::move(log)) {}
 
   std::shared_ptr<SessionLog> open(const std::string& id, std::optional<std::string> cwd,
-                                   const std::string& workspace_root) override {
+                                   const std::vector<std::string>& writable_roots) override {
     auto session =
         std::make_shared<FileSession>(directory_.empty() ? default_session_directory() : directory_,
-                                      id, std::move(cwd), workspace_root);
+                                      id, std::move(cwd), writable_roots);
     if (auto torn = session->opening().torn_bytes; torn > 0)
       log_.warn("the last line of " + session->path() + " was not finished; " +
                 std::to_string(torn) + " bytes of it were dropped");

@@ -160,7 +160,7 @@ std::vector<std::string> session_ids(const std::string& directory) {
 }
 
 FileSession::FileSession(std::string directory, std::string id, std::optional<std::string> cwd,
-                         const std::string& workspace_root)
+                         const std::vector<std::string>& writable_roots)
     : directory_(std::move(directory)) {
   if (!is_session_id(id))
     throw Error(
@@ -181,7 +181,7 @@ FileSession::FileSession(std::string directory, std::string id, std::optional<st
                      "XDG_STATE_HOME");
   };
   check_writable("/tmp");
-  check_writable(workspace_root);  // before anything is made there
+  for (const auto& root : writable_roots) check_writable(root);  // before anything is made there
   make_directories(directory_);
   struct stat info {};
   if (lstat(directory_.c_str(), &info) != 0) throw unwritable(directory_, describe_errno(errno));
@@ -189,13 +189,13 @@ FileSession::FileSession(std::string directory, std::string id, std::optional<st
   if (info.st_uid != geteuid()) throw unsafe("it belongs to another user");
   if ((info.st_mode & 077) != 0 && chmod(directory_.c_str(), 0700) != 0)
     throw unsafe("other users can reach it");
-  check_writable(workspace_root);
+  for (const auto& root : writable_roots) check_writable(root);
   path_ = directory_ + "/" + id + kSuffix;
   session_.id = std::move(id);
   session_.cwd = std::move(cwd);
   open_file(false);
-  if (!session_.cwd) session_.cwd = workspace_root;
-  check_writable(*session_.cwd);
+  if (!session_.cwd && !writable_roots.empty()) session_.cwd = writable_roots.front();
+  if (session_.cwd) check_writable(*session_.cwd);
 }
 
 void FileSession::open_file(bool create) {

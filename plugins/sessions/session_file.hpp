@@ -53,9 +53,9 @@ class FileSession final : public SessionLog {
   // Opens the log of `id`, or begins it when the first event comes. `cwd` never changes once it is
   // in the log. Throws Error `SESSION_INVALID`, also for another `cwd`; `SESSION_BUSY` when another
   // host has it open; `SESSION_UNWRITABLE`; `SESSION_UNSAFE` for a directory that others can write
-  // or that lies in `workspace_root`.
+  // or that lies in one of `writable_roots`, the first of which is the workspace.
   FileSession(std::string directory, std::string id, std::optional<std::string> cwd,
-              const std::string& workspace_root);
+              const std::vector<std::string>& writable_roots);
 
   const Session& session() const override { return session_; }
   void append(std::string type, nlohmann::ordered_json data) override;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plugins/session.hpp"
 
@@ -16,10 +17,11 @@ class Sessions {
   static constexpr std::string_view service = "sessions/1";
   virtual ~Sessions() = default;
   // The session `id`, resumed with the mode that its log says, or a new one. Throws Error
-  // `SESSION_INVALID`, `SESSION_BUSY`, `SESSION_UNWRITABLE`, `SESSION_UNSAFE`. `workspace_root` is
-  // what its commands may write.
+  // `SESSION_INVALID`, `SESSION_BUSY`, `SESSION_UNWRITABLE`, `SESSION_UNSAFE`. Commands of
+  // the session may write `writable_roots`; the first is the workspace, and its directory where
+  // `cwd` is absent and the session is new.
   virtual std::shared_ptr<SessionLog> open(const std::string& id, std::optional<std::string> cwd,
-                                           const std::string& workspace_root) = 0;
+                                           const std::vector<std::string>& writable_roots) = 0;
 };
 
 }  // namespace stockade

@@ -21,7 +21,8 @@ namespace {
 struct Rig {
   std::unique_ptr<FileSession> open(const std::string& id = "s",
                                     std::optional<std::string> cwd = "/usr") {
-    return std::make_unique<FileSession>(directory, id, std::move(cwd), "/usr");
+    return std::make_unique<FileSession>(directory, id, std::move(cwd),
+                                         std::vector<std::string>{"/usr"});
   }
   std::string path(const std::string& id = "s") const { return directory + "/" + id + ".jsonl"; }
   Scratch scratch{"/var/tmp"};
@@ -155,17 +156,19 @@ TEST_CASE("session file: one host at a time has it") {
 TEST_CASE("session file: a log that commands could write is refused and nothing is made there") {
   Rig rig;
   for (const std::string& root : {rig.scratch.path(), rig.directory, std::string("/")}) {
-    auto refused = thrown_by([&] { FileSession(rig.directory, "s", std::nullopt, root); });
+    auto refused = thrown_by([&] {
+      FileSession(rig.directory, "s", std::nullopt, {"/usr", root});
+    });
     CHECK(refused.code == "SESSION_UNSAFE");
   }
   CHECK_FALSE(stockade::test::exists(rig.scratch / "state"));
-  CHECK(thrown_by([&] { FileSession("/tmp/x", "s", std::nullopt, "/usr"); }).code ==
+  CHECK(thrown_by([&] { FileSession("/tmp/x", "s", std::nullopt, {"/usr"}); }).code ==
         "SESSION_UNSAFE");
   // Through a link.
   mkdir((rig.scratch / "workspace").c_str(), 0700);
   REQUIRE(symlink((rig.scratch / "workspace").c_str(), (rig.scratch / "link").c_str()) == 0);
   CHECK(thrown_by([&] {
-          FileSession(rig.scratch / "link/s", "s", std::nullopt, rig.scratch / "workspace");
+          FileSession(rig.scratch / "link/s", "s", std::nullopt, {rig.scratch / "workspace"});
         }).code == "SESSION_UNSAFE");
 }
 

@@ -2,15 +2,19 @@
 // The official TypeScript clients of the Model Context Protocol, of both eras, against the installed
 // `stockade mcp`.
 import assert from 'node:assert/strict';
-import {spawnSync} from 'node:child_process';
+import {spawn, spawnSync} from 'node:child_process';
 import {existsSync, mkdtempSync, readFileSync, readdirSync, rmSync} from 'node:fs';
+import http from 'node:http';
+import net from 'node:net';
 import path from 'node:path';
 import test from 'node:test';
 
-import {Client as ModernClient} from '@modelcontextprotocol/client';
+import {Client as ModernClient, StreamableHTTPClientTransport as ModernHttp} from '@modelcontextprotocol/client';
 import {StdioClientTransport as ModernStdio} from '@modelcontextprotocol/client/stdio';
 import {Client as LegacyClient} from '@modelcontextprotocol/sdk/client/index.js';
 import {StdioClientTransport as LegacyStdio} from '@modelcontextprotocol/sdk/client/stdio.js';
+import {StreamableHTTPClientTransport as LegacyHttp} from
+    '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {ElicitRequestSchema, LoggingMessageNotificationSchema} from '@modelcontextprotocol/sdk/types.js';
 
 const stockade = readFileSync(process.env.STOCKADE_PREFIX_FILE, 'utf8').trim() + '/bin/stockade';
@@ -178,6 +182,195 @@ for (const [name, era] of Object.entries(eras)) {
     assert.match(list.content[0].text, /^bash-1 \[bash\] completed/);
   });
 }
+
+// ---- Streamable HTTP --------------------------------------------------------------------------
+
+const token = 'a-token-that-nobody-guesses';
+
+async function httpServer(t, mode = 'read-only') {
+  const workspace = mkdtempSync('/var/tmp/stockade-client.');
+  const server = spawn(stockade, ['mcp', '--http', '0', '--mode', mode, '--workspace', workspace],
+                       {env: {...process.env, HOME: workspace, STOCKADE_MCP_TOKEN: token},
+                        stdio: ['ignore', 'ignore', 'pipe']});
+  t.after(async () => {
+    const ended = new Promise(resolve => server.on('exit', resolve));
+    server.kill('SIGTERM');
+    assert.equal(await ended, 143);
+    rmSync(workspace, {recursive: true, force: true});
+  });
+  let said = '';
+  for await (const chunk of server.stderr) {
+    said += chunk;
+    const found = said.match(/serving (http:\S+)\n/);
+    if (found) return {url: new URL(found[1]), workspace};
+  }
+  assert.fail(`the server did not start: ${said}`);
+}
+
+const headers = {Authorization: `Bearer ${token}`};
+
+for (const [name, era] of Object.entries(eras)) {
+  test(`${name} over HTTP: calls, progress, an approval and a cancellation`, async t => {
+    const {url, workspace} = await httpServer(t);
+    const client = era.make({elicitation: {form: {}}});
+    era.onElicit(client, async () => ({action: 'accept', content: {approve: true}}));
+    const Transport = era === eras.legacy ? LegacyHttp : ModernHttp;
+    await client.connect(new Transport(url, {requestInit: {headers}}));
+    t.after(() => client.close());
+    const {tools} = await client.listTools();
+    assert.equal(tools[0].name, 'bash');
+    const bash = (command, more = {}, options = {}) =>
+        client.callTool({name: 'bash', arguments: {command, ...more}}, ...era === eras.legacy ?
+            [undefined, options] : [options]);
+    assert.equal((await bash('echo hello')).content[0].text, 'hello\n');
+    const granted = await bash('echo x > f', {sandbox_permissions: 'workspace-write',
+                                              justification: 'a note'});
+    assert.equal(granted.structuredContent.outcome, 'ok');
+    assert.ok(existsSync(path.join(workspace, 'f')));
+    const told = [];
+    await bash('for i in 1 2 3; do echo line $i; sleep 0.4; done', {},
+               {onprogress: progress => told.push(progress)});
+    assert.ok(told.length >= 2);
+
+    const mark = `${1e6 + Math.floor(Math.random() * 9e6)}.${process.pid}`;
+    const controller = new AbortController();
+    const running = bash(`sleep ${mark}`, {}, {signal: controller.signal});
+    running.catch(() => {});
+    await eventually(() => processesWith(mark).length >= 1, 'the command runs');
+    controller.abort('enough');
+    await assert.rejects(running);
+    await eventually(() => processesWith(mark).length === 0, 'the command is gone');
+    assert.equal((await bash('echo alive')).content[0].text, 'alive\n');
+  });
+}
+
+test('over HTTP: who may not speak to the server', async t => {
+  const {url} = await httpServer(t);
+  const body = JSON.stringify({jsonrpc: '2.0', id: 1, method: 'initialize', params: {}});
+  const post = async (more, at = url, method = 'POST') => {
+    const response = await fetch(at, {
+      method,
+      headers: {'Content-Type': 'application/json',
+                Accept: 'application/json, text/event-stream', ...headers, ...more},
+      body: method === 'POST' ? body : undefined,
+    });
+    await response.text();
+    return response.status;
+  };
+  assert.equal(await post({}), 200);
+  assert.equal(await post({Authorization: ''}), 401);
+  assert.equal(await post({Authorization: `Bearer ${token}x`}), 401);
+  assert.equal(await post({Authorization: `Bearer ${token.slice(1)}`}), 401);
+  assert.equal(await post({Origin: 'https://evil.example'}), 403);
+  assert.equal(await post({Origin: 'http://localhost.evil.example'}), 403);
+  assert.equal(await post({Origin: 'null'}), 403);
+  assert.equal(await post({Origin: 'http://localhost:3000'}), 200);
+  assert.equal(await post({Accept: 'text/plain'}), 406);
+  assert.equal(await post({'Content-Type': 'text/plain'}), 415);
+  assert.equal(await post({}, new URL('/other', url)), 404);
+  assert.equal(await post({}, url, 'GET'), 405);
+  assert.equal(await post({'Mcp-Session-Id': 'nobody'}, url, 'DELETE'), 404);
+  // A name that resolves to this machine is not this machine's.
+  const rebound = await new Promise((resolve, reject) => {
+    const request = http.request(url, {method: 'POST', headers: {...headers, Host: 'evil.example'}},
+                                 response => resolve(response.statusCode));
+    request.on('error', reject);
+    request.end(body);
+  });
+  assert.equal(rebound, 403);
+});
+
+test('over HTTP: headers must say what the body says', async t => {
+  const {url} = await httpServer(t);
+  const post = async more => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: {'Content-Type': 'application/json', ...headers,
+                Accept: 'application/json, text/event-stream', ...more},
+      body: JSON.stringify({
+        jsonrpc: '2.0', id: 1, method: 'tools/call',
+        params: {name: 'bash', arguments: {command: 'echo ran'},
+                 _meta: {'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+                         'io.modelcontextprotocol/clientCapabilities': {}}}})});
+    return [response.status, await response.json()];
+  };
+  const right = {'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call',
+                 'Mcp-Name': 'bash'};
+  assert.equal((await post(right))[1].result.content[0].text, 'ran\n');
+  assert.equal((await post({...right, 'Mcp-Name': '=?base64?YmFzaA==?='}))[0], 200);
+  for (const wrong of [{'Mcp-Name': 'job_list'}, {'Mcp-Method': 'tools/list'},
+                       {'MCP-Protocol-Version': '2025-11-25'}, {'Mcp-Name': '=?base64?%?='}]) {
+    const [status, answer] = await post({...right, ...wrong});
+    assert.equal(status, 400);
+    assert.equal(answer.error.code, -32020);
+  }
+});
+
+test('over HTTP: a session lasts until its client ends it', async t => {
+  const {url} = await httpServer(t);
+  const post = (message, more = {}, method = 'POST') => fetch(url, {
+    method,
+    headers: {'Content-Type': 'application/json', ...headers,
+              Accept: 'application/json, text/event-stream', ...more},
+    body: method === 'POST' ? JSON.stringify({jsonrpc: '2.0', ...message}) : undefined,
+  });
+  const list = {id: 2, method: 'tools/list', params: {}};
+  const initialized = await post({id: 1, method: 'initialize',
+                                  params: {protocolVersion: '2025-11-25', capabilities: {}}});
+  assert.equal((await initialized.json()).result.protocolVersion, '2025-11-25');
+  const session = {'Mcp-Session-Id': initialized.headers.get('mcp-session-id')};
+  const status = async (...request) => {
+    const response = await post(...request);
+    await response.text();
+    return response.status;
+  };
+  assert.equal(await status({method: 'notifications/initialized'}, session), 202);
+  assert.equal(await status(list, session), 200);
+  assert.equal(await status(list, {...session, 'MCP-Protocol-Version': '2025-06-18'}), 200);
+  assert.equal(await status(list, {...session, 'MCP-Protocol-Version': '1900-01-01'}), 400);
+  assert.equal(await status(list), 400);
+  assert.equal(await status({}, session, 'DELETE'), 204);
+  assert.equal(await status(list, session), 404);
+});
+
+// The status line of the answer to `text`, sent as it is.
+function answerTo(url, text) {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(url.port, url.hostname, () => socket.write(text));
+    socket.on('error', reject);
+    socket.once('data', data => {
+      resolve(data.toString().split('\r\n')[0]);
+      socket.destroy();
+    });
+  });
+}
+
+test('over HTTP: what is too large or no HTTP is refused', async t => {
+  const {url} = await httpServer(t);
+  const start = `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\n`;
+  assert.match(await answerTo(url, `${start}Content-Length: 5000000\r\n\r\n`), /^HTTP\/1.1 413 /);
+  assert.match(await answerTo(url, `${start}X: ${'x'.repeat(17000)}\r\n\r\n`), /^HTTP\/1.1 431 /);
+  assert.match(await answerTo(url, 'hello\r\n\r\n'), /^HTTP\/1.1 400 /);
+});
+
+test('over HTTP: a client that sends and never reads is cut off', async t => {
+  const {url} = await httpServer(t);
+  const body = JSON.stringify({
+    jsonrpc: '2.0', id: 1, method: 'tools/list',
+    params: {_meta: {'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+                     'io.modelcontextprotocol/clientCapabilities': {}}}});
+  const request = `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\n` +
+      'Content-Type: application/json\r\nAccept: */*\r\nMCP-Protocol-Version: 2026-07-28\r\n' +
+      `Mcp-Method: tools/list\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  const socket = net.connect(url.port, url.hostname);
+  let cut = false;
+  socket.on('error', () => cut = true);
+  const many = request.repeat(100);
+  for (let sent = 0; sent < 2000 && !cut; ++sent)
+    await new Promise(resolve => socket.write(many, resolve));
+  assert.ok(cut);
+  assert.match(await answerTo(url, request), /^HTTP\/1.1 200 /);
+});
 
 test('legacy: a denial is a log message', async t => {
   const {client, bash} = await session(t, eras.legacy);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`kill -9` of a host at random moments of a script: nothing of it survives, and its session goes on.
 
-STOCKADE_KILLS sets how many moments (default 24, spread over the backends)."""
+STOCKADE_KILLS sets how many moments (default 12, spread over the backends)."""
 import json
 import os
 import random
@@ -16,7 +16,7 @@ BACKENDS = ("namespace", "bwrap", "landlock")
 
 class Killing(unittest.TestCase):
     def test_a_host_that_is_killed(self):
-        kills = int(os.environ.get("STOCKADE_KILLS", "24"))
+        kills = int(os.environ.get("STOCKADE_KILLS", "12"))
         seed = random.randrange(2**32)
         print(f"seed {seed}", flush=True)
         chance = random.Random(seed)
