@@ -166,9 +166,14 @@ Fd SpillDirectory::create_file(std::string_view stream, const std::string& works
     directory_ = std::move(opened);
     path_ = made;
   }
-  std::string name = std::string(kPrefix) + std::to_string(getpid()) + "-" +
-                     std::to_string(++count_) + "-" + random_hex(6) + "-" + std::string(stream) +
-                     ".log";
+  std::string name;
+  try {
+    name = std::string(kPrefix) + std::to_string(getpid()) + "-" + std::to_string(++count_) + "-" +
+           random_hex(6) + "-" + std::string(stream) + ".log";
+  } catch (const Error& none) {
+    error = none.what();
+    return Fd();
+  }
   path = path_ + "/" + name;
   Fd file(openat(directory_.get(), name.c_str(),
                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));

@@ -105,8 +105,7 @@ int run_child(void* data) {
 
   long error = -ENOENT;
   for (const char* const* program = plan.programs; *program; ++program) {
-    const long failure =
-        call(SYS_execve, word(*program), word(plan.argv), word(plan.environment));
+    const long failure = call(SYS_execve, word(*program), word(plan.argv), word(plan.environment));
     const bool passed_over = failure == -ENOENT || failure == -ENOTDIR || failure == -EACCES;
     if (!passed_over || error != -EACCES) error = failure;
     if (!passed_over) break;

@@ -11,6 +11,7 @@
 #include "framework/error.hpp"
 #include "framework/fd.hpp"
 #include "framework/library.hpp"
+#include "plugins/hot-reload/config_source.hpp"
 
 namespace stockade {
 
@@ -93,6 +94,12 @@ LoaderConfig compose(const CompositionOptions& options) {
     sandbox.erase("runnerCommand");
     sandbox.erase("runnerFailureSignatures");
   }
+  if (options.watch && !find_plugin(config.plugins, "hot-reload")) {
+    LoaderEntry entry;
+    entry.plugin = "hot-reload";
+    entry.config = {{"plugins", false}};
+    config.plugins.push_back(std::move(entry));
+  }
   return config;
 }
 
@@ -108,19 +115,15 @@ Task<> apply_and_note(Loader* loader, LoaderConfig config, std::string source, b
   *done = true;
 }
 
-Task<> apply_changed(Loader* loader, LoaderConfig config, std::string source, Log log) {
-  std::string failure;
-  try {
-    auto applying = loader->apply(std::move(config), source);
-    co_await applying;
-  } catch (...) {
-    failure = describe(std::current_exception());
-  }
-  if (failure.empty())
-    log.info("applied the changed config file " + source);
-  else
-    log.error("kept the running config: " + failure);
-}
+class FileSource final : public ConfigSource {
+ public:
+  explicit FileSource(CompositionOptions options) : options_(std::move(options)) {}
+  std::string path() const override { return *options_.config_file; }
+  LoaderConfig read() const override { return compose(options_); }
+
+ private:
+  CompositionOptions options_;
+};
 
 }  // namespace
 
@@ -131,13 +134,9 @@ Host::Host(const CompositionOptions& options, std::chrono::milliseconds limit)
 
 Host::Host(const CompositionOptions& options, std::optional<std::chrono::milliseconds> limit)
     : context_(Context::root(loop_, Log::standard_error(options.log_level))),
-      loader_(context_, installation_directory() + "/plugins"),
-      options_(options),
-      changes_(loop_, [](std::exception_ptr) {}) {
-  LoaderConfig config = compose(options_);
-  if (options_.watch && options_.config_file)
-    watch_.emplace(loop_, *options_.config_file, std::chrono::milliseconds(100),
-                   [this] { apply_again(); });
+      loader_(context_, installation_directory() + "/plugins") {
+  LoaderConfig config = compose(options);
+  if (options.config_file) context_.provide<ConfigSource>(std::make_shared<FileSource>(options));
   loader_.provide();
   bool late = false;
   std::exception_ptr error;
@@ -145,22 +144,13 @@ Host::Host(const CompositionOptions& options, std::optional<std::chrono::millise
   if (limit) timer.start(*limit, [&late] { late = true; });
   {
     TaskScope applying(loop_, [&error](std::exception_ptr failure) { error = failure; });
-    applying.start(apply_and_note(&loader_, std::move(config), source_of(options_), &settled_));
+    applying.start(apply_and_note(&loader_, std::move(config), source_of(options), &settled_));
     loop_.run_until([&] { return settled_ || error || late; });
   }
   if (error) std::rethrow_exception(error);
 }
 
-void Host::apply_again() {
-  try {
-    changes_.start(apply_changed(&loader_, compose(options_), source_of(options_), context_.log()));
-  } catch (const Error& error) {
-    context_.log().error(std::string("kept the running config: ") + error.what());
-  }
-}
-
 Host::~Host() {
-  watch_.reset();
   Completion<> disposed = context_.fiber()->dispose();
   try {
     loop_.run_until([&] { return disposed.settled(); });

@@ -13,7 +13,6 @@
 #include "framework/error.hpp"
 #include "framework/loader.hpp"
 #include "framework/loop.hpp"
-#include "framework/watch.hpp"
 
 namespace stockade {
 
@@ -32,7 +31,7 @@ struct CompositionOptions {
   LogLevel log_level = LogLevel::warn;
   // Of the built-in composition, beside what every call needs. A config file names its own.
   std::vector<std::string> plugins = kAllPlugins;
-  bool watch = false;  // apply the config file again when it changes
+  bool watch = false;  // add `hot-reload` for the config file, where the file does not name it
 };
 
 // Throws Error `CONFIG_INVALID` naming the file or the option.
@@ -82,15 +81,11 @@ class Host {
   }
   Host(const CompositionOptions& options, std::optional<std::chrono::milliseconds> limit);
   Error unavailable(std::string_view key) const;
-  void apply_again();
 
   Loop loop_;
   Context context_;
   Loader loader_;
-  CompositionOptions options_;
   bool settled_ = false;
-  std::optional<FileWatch> watch_;
-  TaskScope changes_;
 };
 
 }  // namespace stockade

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "plugins/mcp-http/http_endpoint.hpp"
 
-
 #include <algorithm>
 
 #include "framework/error.hpp"

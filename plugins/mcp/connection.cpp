@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "plugins/mcp/connection.hpp"
 
-
 #include <algorithm>
 
 #include "framework/error.hpp"

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A running composition that changes: rebuilt plugins under load, and a config file that is edited.
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "bash-sandbox/shell.hpp"
+#include "framework/library.hpp"
 #include "host/composition.hpp"
 #include "tests/support/await.hpp"
 #include "tests/support/catch.hpp"
@@ -152,6 +154,47 @@ TEST_CASE("watch: a bad config file keeps the running one") {
   fibers.clear();
   w.write("workspace-write");
   CHECK(wait_until(w.host->loop(), [&] { return w.mode() == SandboxMode::workspace_write; }));
+}
+
+struct Rebuilt {
+  Rebuilt() {
+    copy(installation_directory() + "/plugins/sandbox.so");
+    write_file(config, R"({"plugins": [{"plugin": ")" + library + R"(", "id": "policy"},
+                          {"plugin": "hot-reload", "config": {"quietMs": 20}}]})");
+    CompositionOptions options;
+    options.log_level = LogLevel::off;
+    options.config_file = config;
+    host.emplace(options);
+    policy = host->loader().fiber("policy");
+  }
+  // As a linker does: another file under the same name.
+  void copy(const std::string& from) {
+    std::filesystem::copy_file(from, library + ".new");
+    std::filesystem::rename(library + ".new", library);
+  }
+
+  Scratch scratch;
+  std::string config = scratch / "config.json";
+  std::string library = scratch / "policy.so";
+  std::optional<Host> host;
+  std::shared_ptr<Fiber> policy;
+};
+
+TEST_CASE("hot-reload: a rebuilt plugin takes the place of the running one") {
+  Rebuilt w;
+  REQUIRE(w.policy);
+  w.copy(installation_directory() + "/plugins/sandbox.so");
+  CHECK(wait_until(w.host->loop(), [&] { return w.host->loader().fiber("policy") != w.policy; }));
+}
+
+TEST_CASE("hot-reload: a file that is no plugin leaves the running one") {
+  Rebuilt w;
+  REQUIRE(w.policy);
+  w.copy(w.config);
+  run_for(w.host->loop(), std::chrono::milliseconds(600));
+  CHECK(w.host->loader().fiber("policy") == w.policy);
+  w.copy(installation_directory() + "/plugins/sandbox.so");
+  CHECK(wait_until(w.host->loop(), [&] { return w.host->loader().fiber("policy") != w.policy; }));
 }
 
 }  // namespace

@@ -21,7 +21,9 @@ namespace {
 
 class FakeOutlet final : public mcp::Outlet {
  public:
-  void send(const rpc::Json& message, const json&) override { sent.push_back(json::parse(message.dump())); }
+  void send(const rpc::Json& message, const json&) override {
+    sent.push_back(json::parse(message.dump()));
+  }
   bool saturated() const override { return full; }
   std::vector<json> sent;
   bool full = false;
