@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "framework/loop.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include <algorithm>
@@ -74,6 +77,20 @@ void start_threads(uv_loop_t* loop) {
   uv_run(loop, UV_RUN_DEFAULT);
 }
 
+// The kernel's table of descriptors grows by doubling, and where threads share it each time after a
+// wait for all processors (synchronize_rcu in expand_fdtable): 10 to 20 ms on a busy machine, in
+// whatever call opens the descriptor too many. It never shrinks.
+void reserve_descriptors() {
+  constexpr rlim_t kDescriptors = 4096;  // 32 KiB of the kernel's memory; some 500 calls at once
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const int last = static_cast<int>(std::min(limit.rlim_cur, kDescriptors)) - 1;
+  const int any = open("/", O_RDONLY | O_CLOEXEC);
+  const int high = fcntl(any, F_DUPFD_CLOEXEC, last);
+  if (high >= 0) close(high);
+  if (any >= 0) close(any);
+}
+
 }  // namespace
 
 Loop::Loop() : impl_(std::make_unique<Impl>()) {
@@ -86,6 +103,7 @@ Loop::Loop() : impl_(std::make_unique<Impl>()) {
   // Ignored, the kernel would reap children itself, and their exit would be lost.
   if (sigaction(SIGCHLD, nullptr, &child) == 0 && child.sa_handler == SIG_IGN)
     signal(SIGCHLD, SIG_DFL);
+  reserve_descriptors();  // before there are threads
   start_threads(&impl_->loop);
   uv_idle_init(&impl_->loop, &impl_->turn);
   impl_->turn.data = impl_.get();

@@ -93,6 +93,9 @@ class STOCKADE_API Process {
   bool paused(Stream stream) const noexcept;
   void close_stream(Stream stream) noexcept;
   void close_streams() noexcept;
+  // Hands over what the pipe holds now and ends the stream, without waiting for who may still keep
+  // it open. Does neither to a stream that is paused, or that on_data() pauses meanwhile.
+  void take_rest(Stream stream);
 
  private:
   struct State;

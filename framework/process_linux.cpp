@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
@@ -34,6 +35,20 @@ std::string SpawnError::message() const {
   return "cannot start a process";
 }
 
+namespace {
+
+// For all readers of a loop's thread: each callback is done with it before the next begins.
+thread_local char chunk[65536];
+
+// A writer wakes the reader of an empty pipe with its first few KiB. A loud one would do so a
+// hundred thousand times a second, and the processors would be busy with that: its pipe is made
+// larger, and once it is empty it is left alone for a moment.
+constexpr std::size_t kLoud = 32768;  // bytes since the last rest, or since the beginning
+constexpr int kLoudPipe = 1 << 20;    // bytes; what an unprivileged user may have
+constexpr long kRestNanoseconds = 250'000;
+
+}  // namespace
+
 struct Process::State {
   struct Launch;
   struct Reader {
@@ -43,6 +58,17 @@ struct Process::State {
     bool open = false;   // the handle has not been closed
     bool ended = false;  // on_end was called
     bool paused = false;
+    bool resting = false;  // until the rest timer
+    bool widened = false;
+    bool wide = false;
+    std::size_t burst = 0;
+
+    void widen() {
+      if (std::exchange(widened, true)) return;
+      uv_os_fd_t fd = -1;
+      wide = uv_fileno(reinterpret_cast<uv_handle_t*>(&pipe), &fd) == 0 &&
+             fcntl(fd, F_SETPIPE_SZ, kLoudPipe) >= 0;
+    }
   };
 
   Loop* loop = nullptr;
@@ -57,12 +83,13 @@ struct Process::State {
   uv_timer_t leash{};  // from the moment at which the child was told to end its tree
   bool leash_open = false;
   Reader readers[3];
+  Fd rest_timer;
+  uv_poll_t rest{};
+  bool rest_open = false;  // only while a reader is
   uv_pipe_t input{};
   uv_write_t write{};
   std::string input_bytes;
   bool input_open = false;
-  char chunk[65536];  // for all readers: each callback is done with it before the next begins
-
   void free_launch();  // if its time has come
 
   void closed() {
@@ -74,6 +101,7 @@ struct Process::State {
     reader.open = false;
     uv_close(reinterpret_cast<uv_handle_t*>(&reader.pipe),
              [](uv_handle_t* handle) { static_cast<Reader*>(handle->data)->state->closed(); });
+    close_rest();
     if (!reader.ended) {
       reader.ended = true;
       if (observer) observer->on_end(reader.stream);
@@ -83,18 +111,61 @@ struct Process::State {
   void read(Reader& reader) {
     uv_read_start(
         reinterpret_cast<uv_stream_t*>(&reader.pipe),
-        [](uv_handle_t* handle, std::size_t, uv_buf_t* buffer) {
-          State& state = *static_cast<Reader*>(handle->data)->state;
-          *buffer = uv_buf_init(state.chunk, sizeof state.chunk);
+        [](uv_handle_t*, std::size_t, uv_buf_t* buffer) {
+          *buffer = uv_buf_init(chunk, sizeof chunk);
         },
         [](uv_stream_t* stream, ssize_t count, const uv_buf_t* buffer) {
           auto& r = *static_cast<Reader*>(stream->data);
           r.state->free_launch();
-          if (count > 0 && r.state->observer)
-            r.state->observer->on_data(r.stream, {buffer->base, static_cast<std::size_t>(count)});
-          else if (count < 0)
+          if (count < 0) {
             r.state->finish(r);
+          } else if (count > 0 && r.state->observer) {
+            r.state->observer->on_data(r.stream, {buffer->base, static_cast<std::size_t>(count)});
+            r.state->let_rest(r, static_cast<std::size_t>(count));
+          }
         });
+  }
+
+  void let_rest(Reader& reader, std::size_t taken) {
+    if (!reader.open || reader.paused) return;
+    reader.burst += taken;
+    if (taken == sizeof chunk) {
+      reader.widen();
+    } else if (reader.wide && reader.burst >= kLoud && start_rest()) {
+      reader.burst = 0;
+      reader.resting = true;
+      uv_read_stop(reinterpret_cast<uv_stream_t*>(&reader.pipe));
+    }
+  }
+
+  bool start_rest() {
+    if (!rest_open) {
+      if (!rest_timer) rest_timer = Fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+      if (!rest_timer || uv_poll_init(loop->uv(), &rest, rest_timer.get()) != 0) return false;
+      rest.data = this;
+      rest_open = true;
+      ++handles;
+      uv_poll_start(&rest, UV_READABLE, [](uv_poll_t* handle, int, int) {
+        static_cast<State*>(handle->data)->end_rest();
+      });
+    }
+    itimerspec once{};
+    once.it_value.tv_nsec = kRestNanoseconds;
+    return timerfd_settime(rest_timer.get(), 0, &once, nullptr) == 0;
+  }
+
+  void end_rest() {
+    std::uint64_t expirations = 0;
+    if (::read(rest_timer.get(), &expirations, sizeof expirations) < 0) return;  // set anew
+    for (Reader& reader : readers)
+      if (std::exchange(reader.resting, false) && reader.open && !reader.paused) read(reader);
+  }
+
+  void close_rest() {
+    if (!rest_open || readers[0].open || readers[1].open || readers[2].open) return;
+    rest_open = false;
+    uv_close(reinterpret_cast<uv_handle_t*>(&rest),
+             [](uv_handle_t* handle) { static_cast<State*>(handle->data)->closed(); });
   }
 
   void open_reader(Stream stream, Fd fd) {
@@ -421,6 +492,25 @@ bool Process::paused(Stream stream) const noexcept {
   return reader.open && reader.paused;
 }
 
+void Process::take_rest(Stream stream) {
+  // More than a pipe can hold, should somebody go on writing.
+  constexpr int kMostReads = 64;
+  State* state = state_;  // the observer may drop this Process at the end
+  State::Reader& reader = state->readers[static_cast<int>(stream)];
+  uv_os_fd_t fd = -1;
+  if (!reader.open || reader.paused ||
+      uv_fileno(reinterpret_cast<uv_handle_t*>(&reader.pipe), &fd) != 0)
+    return;
+  for (int i = 0; i < kMostReads; ++i) {
+    ssize_t n = ::read(fd, chunk, sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    state->observer->on_data(stream, {chunk, static_cast<std::size_t>(n)});
+    if (!state->observer || !reader.open || reader.paused) return;
+  }
+  state->finish(reader);
+}
+
 void Process::close_stream(Stream stream) noexcept {
   state_->finish(state_->readers[static_cast<int>(stream)]);
 }
@@ -460,7 +550,7 @@ void Process::resume(Stream stream) noexcept {
   auto& reader = state_->readers[static_cast<int>(stream)];
   if (!reader.open || !reader.paused) return;
   reader.paused = false;
-  state_->read(reader);
+  if (!reader.resting) state_->read(reader);
 }
 
 void Process::close_streams() noexcept {

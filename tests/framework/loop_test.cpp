@@ -2,6 +2,11 @@
 #include "framework/loop.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
 
 #include "framework/completion.hpp"
 #include "tests/framework/harness.hpp"
@@ -21,6 +26,18 @@ TEST_CASE("loop: posted work runs in order and never inside the caller") {
   CHECK(order.empty());
   loop.drain();
   CHECK(order == std::vector<int>{1, 2});
+}
+
+TEST_CASE("loop: the kernel's table of descriptors is large enough from the beginning") {
+  Loop loop;
+  std::ifstream in("/proc/self/status");
+  std::string word;
+  rlim_t size = 0;
+  while (in >> word)
+    if (word == "FDSize:") in >> size;
+  rlimit limit{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK(size >= std::min<rlim_t>(limit.rlim_cur, 4096));
 }
 
 TEST_CASE("loop: what posted work posts runs on a later turn") {

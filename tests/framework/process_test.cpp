@@ -558,6 +558,44 @@ TEST_CASE("process: a paused stream holds the child back") {
   CHECK(recorder.status.code == 0);
 }
 
+TEST_CASE("process: loud streams that rest, pause and stop lose nothing") {
+  // Loud at first, then a line at a time, then loud again.
+  const std::string script =
+      "seq 1 400000; seq 1 300000 >&2; for i in 1 2 3 4 5; do echo $i; done; seq 1 400000";
+  const std::string expected = output_of(shell(script + " 2>/dev/null"));
+  REQUIRE(expected.size() > 5'000'000);
+  Loop loop;
+  Recorder recorder;
+  auto process = spawn(loop, shell(script), recorder);
+  Timer timer(loop);
+  int pauses = 0;
+  std::size_t chunks = 0;
+  recorder.after_data = [&](Stream stream) {
+    if (stream != Stream::output || ++chunks % 16 != 0) return;
+    process->pause(Stream::output);
+    ++pauses;
+    timer.start(milliseconds(1), [&] { process->resume(Stream::output); });
+  };
+  run_until(loop, [&] { return recorder.complete(); });
+  CHECK(pauses > 0);
+  CHECK(recorder.out().size() == expected.size());
+  CHECK((recorder.out() == expected));
+  CHECK(recorder.err().size() == 1'988'895);
+}
+
+TEST_CASE("process: one that is dropped while a loud stream rests leaves nothing") {
+  for (std::size_t after : {200'000U, 1'000'000U, 3'000'000U}) {
+    Loop loop;
+    Recorder recorder;
+    auto process = spawn(loop, shell("yes & yes >&2"), recorder);
+    const pid_t pid = process->pid();
+    run_until(loop, [&] { return recorder.out().size() > after; });
+    process.reset();
+    loop.drain();
+    CHECK(gone(pid));
+  }
+}
+
 TEST_CASE("process: pausing one stream does not stop the other") {
   Loop loop;
   Recorder recorder;
