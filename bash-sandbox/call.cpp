@@ -126,7 +126,6 @@ BashCall::BashCall(Loop& loop, std::shared_ptr<SpillDirectory> spills, CallPlan 
     return;
   }
   process_ = std::move(std::get<std::unique_ptr<Process>>(spawned));
-  open_streams_ = 3;
 }
 
 BashCall::~BashCall() {
@@ -192,6 +191,7 @@ void BashCall::on_data(Stream stream, std::span<const char> bytes) {
   if (stream == Stream::status) {
     status_bytes_.append(
         view.substr(0, kMaxStatusBytes - std::min(status_bytes_.size(), kMaxStatusBytes)));
+    on_report();
     return;
   }
   collector(stream).push(view);
@@ -217,12 +217,32 @@ void BashCall::flow(Stream stream) {
   advance();
 }
 
-void BashCall::on_end(Stream) {
-  --open_streams_;
+// Of a call that is to be ended the exit is waited for: it alone says that the tree is gone.
+void BashCall::on_report() {
+  if (exit_ || cause_ != Cause::none || !status_bytes_.ends_with('\n')) return;
+  const RunnerStatus report = read_status(status_bytes_);
+  if (!report.command_ran() || (!report.exit_code && !report.signal)) return;
+  reported_ = true;
+  exit_ = ExitStatus{report.exit_code, report.signal};
+  exited_at_ = Clock::now();
+  timeout_.stop();
+  start_drain(plan_.limits.drain);
+  // A runner may hold them longer than the command, and writes nothing there.
+  for (Stream stream : {Stream::output, Stream::error})
+    if (!finished_) process_->take_rest(stream);
+  if (!finished_) advance();
+}
+
+void BashCall::on_end(Stream stream) {
+  ended_[static_cast<int>(stream)] = true;
   advance();
 }
 
 void BashCall::on_exit(ExitStatus status) {
+  if (std::exchange(reported_, false)) {
+    advance();
+    return;
+  }
   exit_ = status;
   exited_at_ = Clock::now();
   survives_ = false;
@@ -308,7 +328,8 @@ void BashCall::give_up() {
 
 // Once the streams have ended, the disk is given what is left of its limit.
 void BashCall::advance() {
-  if (finished_ || !exit_ || open_streams_ > 0) return;
+  const bool streams_ended = ended_[0] && ended_[1] && (ended_[2] || reported_);
+  if (finished_ || !exit_ || !streams_ended) return;
   if (!closing_) {
     closing_ = true;
     out_.close();
@@ -319,7 +340,7 @@ void BashCall::advance() {
 }
 
 void BashCall::conclude() {
-  if (!survives_) {
+  if (!survives_ && !reported_) {
     // What the command left in the background ends with it.
     process_->signal_group(SIGKILL);
     process_->reap();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // One call from spawn to verdict: a passive state machine over a Process. Exit, both streams and
 // the status channel each settle once; the call is done when all have, or when the process has
-// exited and the drain limit is over. Every wait in it has a limit.
+// exited and the drain limit is over. A report of the command's end on the status channel counts as
+// the exit: it comes when nothing of the command is left, and what the runner does after it (a
+// namespace takes a while to go) is not waited for. Every wait in it has a limit.
 //
 // A runner that reports on the status channel owns the process tree of its call. Whatever else is
 // started, a runner without a channel and the unconfined command, is started by
@@ -66,6 +68,7 @@ class BashCall final : public BashProcess, private ProcessObserver {
   void on_end(Stream stream) override;
   void on_exit(ExitStatus status) override;
   void on_failed(SpawnError error) override;
+  void on_report();
 
   void spawn_failed(const SpawnError& error);
   void end(Cause cause);
@@ -96,8 +99,9 @@ class BashCall final : public BashProcess, private ProcessObserver {
   BashProcessStatus status_ = BashProcessStatus::running;
   Cause cause_ = Cause::none;
   std::optional<ExitStatus> exit_;
+  bool reported_ = false;  // exit_ is the word of the command's parent, which may still be there
   Clock::time_point exited_at_{};
-  int open_streams_ = 0;
+  bool ended_[3] = {};     // by Stream
   bool closing_ = false;   // the streams have ended, the disk has not
   bool survives_ = false;  // KILL did not end it
   bool finished_ = false;

@@ -6,8 +6,9 @@
 // One JSON object a line: {"status":"ready", …} just before exec; {"status":"refused","message":…}
 // when the sandbox could not be set up; {"status":"exec-failed","message":…} after `ready` when
 // exec itself failed; {"status":"exited","exitCode":…} or {"status":"signaled","signal":…} when the
-// command has ended, by the word of its parent, which holds where a runner between it and the host
-// knows only 128+n. An empty report means that the runner never got that far.
+// command and all that it started have ended, by the word of its parent, which holds where a runner
+// between it and the host knows only 128+n. An empty report means that the runner never got that
+// far.
 //
 // The other direction carries one message: when the read end closes, the runner ends the whole tree
 // of the command's processes, those in sessions of their own included, and exits. A host that dies

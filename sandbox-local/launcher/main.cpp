@@ -152,6 +152,20 @@ long fork_with(unsigned long flags, Body body) {
   exit_now(kRefused);
 }
 
+// The same in this process's memory, which waits until that one executes a program or ends: nothing
+// is copied for it.
+template <typename Body>
+long vfork_with(unsigned long flags, Body body) {
+  alignas(16) static char stack[65536];
+  return stockade_launch_clone(
+      flags | CLONE_VM | CLONE_VFORK | kSigChld, stack + sizeof stack,
+      [](void* data) {
+        (*static_cast<Body*>(data))();
+        exit_now(kRefused);
+      },
+      &body);
+}
+
 struct Start {
   const Options& options;
   char** environment;
@@ -180,9 +194,7 @@ enum class Filter { none, refuse, perform };
 // Waits until the command has ended; with this process, the first of its PID namespace, all others
 // in it end.
 [[noreturn]] void be_init(long command, Shared* shared) {
-  sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
   for (int fd = 0; fd < 3; ++fd) close_fd(fd);
-  if (status_descriptor() >= 0) close_fd(status_descriptor());
   for (long deadline = -1;;) {
     int status = 0;
     long pid = sys(__NR_wait4, -1, &status, deadline < 0 ? 0 : WNOHANG, nullptr);
@@ -195,7 +207,13 @@ enum class Filter { none, refuse, perform };
       __kernel_timespec pause{0, 2'000'000};
       sys(__NR_nanosleep, &pause, nullptr);
     } else if (pid < 0 && pid != -EINTR) {
-      exit_now(0);  // nothing is left
+      // Nothing is left. The host is told here, as the kernel takes the namespaces apart before it
+      // tells this process's parent.
+      if (shared->has_wait_status && !shared->reported) {
+        report_end(shared->wait_status);
+        shared->end_reported = 1;
+      }
+      exit_now(0);
     }
   }
 }
@@ -230,7 +248,9 @@ bool host_is_gone() {
     int ruleset = make_ruleset(start.abi, rules.rules, rules.rule_count);
 
     drop_capabilities(user != 0);
-    long command = fork_with(CLONE_VFORK, [&] { become_command(start, ruleset, Filter::none); });
+    // From before the command is there, which must not read or steer what waits for it.
+    sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+    long command = vfork_with(0, [&] { become_command(start, ruleset, Filter::none); });
     if (command < 0) refuse("cannot start a process", nullptr, command);
     be_init(command, start.shared);
   });
@@ -262,8 +282,8 @@ bool host_is_gone() {
   }
   // Shared descriptors, until exec: the filter's listener is made in the child and served here; the
   // ruleset is closed there, and its number may be the listener's by now.
-  long command =
-      fork_with(CLONE_VFORK | CLONE_FILES, [&] { become_command(start, ruleset, filter); });
+  sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+  long command = vfork_with(CLONE_FILES, [&] { become_command(start, ruleset, filter); });
   if (command < 0) refuse("cannot start a process", nullptr, command);
   supervise(Waiting{start.shared, command});
 }

@@ -13,6 +13,7 @@ struct Shared {
   int listener;         // descriptor of the metadata filter's listener, or -1
   int wait_status;      // of the command, as wait4 gives it
   int has_wait_status;  // it ended
+  int end_reported;     // and the host was told
 };
 
 // Before anything else that can fail. `status_fd` is -1 when there is no channel.
@@ -26,7 +27,7 @@ int status_descriptor();
 // Just before exec.
 void report_ready(int landlock_abi);
 [[noreturn]] void report_exec_failed(const char* program, long error);
-// After the command: the kernel's own word on how it ended.
+// After the command and all that it started: the kernel's own word on how it ended.
 void report_end(int wait_status);
 
 }  // namespace launcher

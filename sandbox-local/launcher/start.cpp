@@ -50,7 +50,27 @@ __asm__(
     "_start: xor %ebp, %ebp\n"
     "mov %rsp, %rdi\n"
     "and $-16, %rsp\n"
-    "call stockade_launch_start\n");
+    "call stockade_launch_start\n"
+    // Flags, the top of a stack, a function and its argument.
+    ".globl stockade_launch_clone\n"
+    "stockade_launch_clone:\n"
+    "and $-16, %rsi\n"
+    "sub $16, %rsi\n"
+    "mov %rdx, (%rsi)\n"
+    "mov %rcx, 8(%rsi)\n"
+    "xor %edx, %edx\n"
+    "xor %r10d, %r10d\n"
+    "xor %r8d, %r8d\n"
+    "mov $56, %eax\n"
+    "syscall\n"
+    "test %rax, %rax\n"
+    "jnz 1f\n"
+    "xor %ebp, %ebp\n"
+    "pop %rdx\n"
+    "pop %rdi\n"
+    "call *%rdx\n"
+    "hlt\n"
+    "1: ret\n");
 #elif defined(__aarch64__)
 __asm__(
     ".globl _start\n"
@@ -58,7 +78,23 @@ __asm__(
     "mov x30, #0\n"
     "mov x0, sp\n"
     "and sp, x0, #-16\n"
-    "bl stockade_launch_start\n");
+    "bl stockade_launch_start\n"
+    ".globl stockade_launch_clone\n"
+    "stockade_launch_clone:\n"
+    "and x1, x1, #-16\n"
+    "stp x2, x3, [x1, #-16]!\n"
+    "mov x2, xzr\n"
+    "mov x3, xzr\n"
+    "mov x4, xzr\n"
+    "mov x8, #220\n"
+    "svc #0\n"
+    "cbnz x0, 1f\n"
+    "mov x29, xzr\n"
+    "mov x30, xzr\n"
+    "ldp x1, x0, [sp], #16\n"
+    "blr x1\n"
+    "brk #0\n"
+    "1: ret\n");
 #endif
 
 }  // extern "C"

@@ -164,7 +164,7 @@ void supervise(const Waiting& waiting) {
   }
   sweep(waiting);
   if (!shared->has_wait_status) exit_now(128 + kSigKill);
-  if (!shared->reported) report_end(shared->wait_status);
+  if (!shared->reported && !shared->end_reported) report_end(shared->wait_status);
   end_like(shared->wait_status);
 }
 

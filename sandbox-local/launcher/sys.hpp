@@ -14,6 +14,10 @@ extern "C" {
 void* memcpy(void* to, const void* from, size_t size);
 void* memmove(void* to, const void* from, size_t size);
 void* memset(void* to, int value, size_t size);
+// clone() that calls `entry(argument)` on the stack that ends at `stack_end`, in the same memory;
+// `entry` never returns.
+long stockade_launch_clone(unsigned long flags, void* stack_end, void (*entry)(void*),
+                           void* argument);
 }
 
 namespace launcher {

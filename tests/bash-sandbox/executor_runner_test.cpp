@@ -223,6 +223,30 @@ TEST_CASE("executor: a runner that hangs before it is ready is ended by the time
   CHECK(result.duration < 20s);
 }
 
+TEST_CASE("executor: the reported end of a command is the end, whatever its runner still does") {
+  Rig rig;
+  // Holds every stream and lives on, as a runner does whose namespaces the kernel takes apart.
+  rig.sandbox->report_with(
+      "echo '{\"status\":\"ready\"}' >&3; \"$@\" 3>&-;"
+      " echo '{\"status\":\"exited\",\"exitCode\":7}' >&3; sleep 5");
+  auto result = rig.bash("seq 1 10000; echo last >&2; exit 7");
+  CHECK(result.outcome == BashOutcome::failed);
+  CHECK(result.exit_code == 7);
+  CHECK(result.sandbox.ran == true);
+  CHECK(result.out.total == 48894);
+  CHECK(result.err.bytes == "last\n");
+  CHECK(result.duration < 4s);
+
+  // The timeout came first: the runner is ended and waited for.
+  rig.sandbox->report_with(
+      "echo '{\"status\":\"ready\"}' >&3; trap 'sleep 0.3;"
+      " echo \"{\\\"status\\\":\\\"exited\\\",\\\"exitCode\\\":0}\" >&3; exit 0' TERM;"
+      " while :; do sleep 0.05; done");
+  auto late = rig.run({.command = "true", .timeout_ms = 200});
+  CHECK(late.outcome == BashOutcome::timed_out);
+  CHECK(late.duration >= 450ms);
+}
+
 TEST_CASE("executor: a runner that cannot be executed is named and the command did not run") {
   Scratch scratch;
   write_file(scratch / "plain", "#!/bin/sh\nexec \"$@\"\n", 0644);
