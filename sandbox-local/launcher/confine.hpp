@@ -49,11 +49,12 @@ void close_inherited(int keep);
 // As root neither Landlock nor a read-only mount is a wall to a capability: mount_setattr and
 // open_by_handle_at pass them by. What stays is what writing a workspace of any owner and changing
 // to another user need; DAC_READ_SEARCH is not among them, as it opens files by handle.
-// `all`: keep none.
+// `all`: keep none. For good: no_new_privs is set first, so that no exec can add one.
 void drop_capabilities(bool all);
 bool has_mount_capability();
 
-// No new privileges, then the ruleset (-1: none), which is closed.
+// The ruleset (-1: none), which is closed. After drop_capabilities(): the kernel wants
+// no_new_privs.
 void restrict_self(int ruleset);
 
 // Runs `command` through PATH of `environment`; returns the negated errno.
