@@ -12,6 +12,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -329,16 +330,22 @@ Outcome late_mount(const Cell& cell, const std::string& scratch) {
   return {WEXITSTATUS(status) == 1, read_file(verdict)};
 }
 
+// "" when the file system is made and mounted; `in` is a program to run mount with.
+std::string mount_btrfs(const std::string& image, const std::string& where,
+                        const std::string& in = "") {
+  auto made = run_program({"/bin/sh", "-c",
+                           "PATH=$PATH:/usr/sbin:/sbin; truncate -s 128M " + image +
+                               " && mkfs.btrfs -q -f " + image + " && " + in + " mount -o loop " +
+                               image + " " + where});
+  return made.status == 0 ? "" : made.err;
+}
+
 // On btrfs a subvolume is made by an order on a directory that is open for reading.
 Outcome subvolume(const Cell& cell, const std::string& scratch) {
   Place place(scratch, "btrfs", cell.uid);
-  std::string image = scratch + "/btrfs.image";
   std::string where = place.outside + "/d";
-  auto made = run_program({"/bin/sh", "-c",
-                           "PATH=$PATH:/usr/sbin:/sbin; truncate -s 128M " + image +
-                               " && mkfs.btrfs -q -f " + image + " && mount -o loop " + image +
-                               " " + where});
-  if (made.status != 0) throw std::runtime_error("no btrfs: " + made.err);
+  if (auto error = mount_btrfs(scratch + "/btrfs.image", where); !error.empty())
+    throw std::runtime_error("no btrfs: " + error);
   place.give(where);
   std::string script = attack_program("names") + " subvolume " + where + " new";
   auto called = call(cell, workspace_of(scratch), script);
@@ -347,11 +354,17 @@ Outcome subvolume(const Cell& cell, const std::string& scratch) {
   return {through, called.enforcement()};
 }
 
+// What keeps this machine from mounting one: no tools, no such file system, no loop devices.
 std::string no_btrfs() {
-  auto found = run_program({"/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; command -v mkfs.btrfs"});
-  if (found.status != 0) return "mkfs.btrfs (package btrfs-progs) is not installed";
-  std::string known = read_file("/proc/filesystems");
-  return known.find("btrfs") == std::string::npos ? "this kernel has no btrfs" : "";
+  static const std::string why = [] {
+    Scratch scratch("/var/tmp");
+    const std::string where = scratch / "mount";
+    std::filesystem::create_directory(where);
+    std::string error = mount_btrfs(scratch / "image", where, "unshare --mount");
+    std::replace(error.begin(), error.end(), '\n', ' ');
+    return error;
+  }();
+  return why;
 }
 
 bool has_btrfs(const Cell&) {
