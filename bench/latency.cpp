@@ -68,9 +68,10 @@ void plain(const std::vector<std::string>& words) {
 }
 
 // bubblewrap as our backend runs it, without our last step inside.
-std::vector<std::string> raw_bwrap(const BackendHost& host, const std::string& workspace) {
-  ConfineRequest request{
-      {"bash", "-c", "true"}, {ConfinedSandboxMode::read_only, workspace}, workspace, "", ""};
+std::vector<std::string> raw_bwrap(const BackendHost& host, const std::string& workspace,
+                                   ConfinedSandboxMode mode, const std::string& tmp) {
+  ConfineRequest request{{"bash", "-c", "true"}, {mode, workspace}, workspace, "", ""};
+  if (mode == ConfinedSandboxMode::workspace_write) request.tmp = tmp;
   auto argv = confine_bwrap(host, request).argv;
   auto begin = std::find(argv.begin(), argv.end(), host.launcher);
   argv.erase(begin, std::find(begin, argv.end(), "--") + 1);
@@ -156,6 +157,7 @@ int main(int argc, char** argv) {
   const std::string scratch = pattern;
   const std::string workspace = scratch + "/workspace";
   mkdir(workspace.c_str(), 0700);
+  mkdir((scratch + "/tmp").c_str(), 0700);
 
   Loop loop;
   Log log = Log::standard_error(LogLevel::warn);
@@ -201,13 +203,16 @@ int main(int argc, char** argv) {
         std::make_shared<BashExecutor>(loop, settings, policies, [sandbox] { return sandbox; });
     if (executors.empty()) add("stockade, no sandbox", executor, SandboxMode::danger_full_access);
     executors.push_back(executor);
-    if (backend == Backend::bwrap) {
-      auto words = raw_bwrap(host, workspace);
-      contestants.push_back(
-          {"bwrap with the same flags, posix_spawn", [words] { plain(words); }, {}});
+    for (auto mode : {ConfinedSandboxMode::read_only, ConfinedSandboxMode::workspace_write}) {
+      if (backend == Backend::bwrap) {
+        auto words = raw_bwrap(host, workspace, mode, scratch + "/tmp");
+        contestants.push_back(
+            {"bwrap with the flags of the next, posix_spawn", [words] { plain(words); }, {}});
+      }
+      add("stockade, " + enum_name(backend), executor,
+          mode == ConfinedSandboxMode::read_only ? SandboxMode::read_only
+                                                 : SandboxMode::workspace_write);
     }
-    add("stockade, " + enum_name(backend), executor, SandboxMode::read_only);
-    add("stockade, " + enum_name(backend), executor, SandboxMode::workspace_write);
   }
 
   measure(contestants, rounds, "one `true`");
