@@ -35,10 +35,9 @@ std::string bash_text(const std::vector<std::string>& words) {
 class PassThrough final : public OutputSink {
  public:
   PassThrough(Loop& loop, AbortOnSignal& abort) : out_(loop, 1), err_(loop, 2) {
-    // Told to stop, the host does not wait for a reader that has stalled.
-    abandon_ = abort.signal().on_abort([this] {
-      out_.abandon();
-      err_.abandon();
+    stopping_ = abort.signal().on_abort([this] {
+      out_.set_patience(kLastPatience);
+      err_.set_patience(kLastPatience);
     });
     out_.on_drained([this] { resume(Stream::output); });
     err_.on_drained([this] { resume(Stream::error); });
@@ -60,7 +59,7 @@ class PassThrough final : public OutputSink {
   Output out_;
   Output err_;
   std::function<void(Stream)> resume_;
-  AbortSubscription abandon_;
+  AbortSubscription stopping_;
 };
 
 int exit_status(const BashResult& result, int caught) {

@@ -27,8 +27,7 @@ namespace {
 class StandardStreams final : public McpChannel {
  public:
   StandardStreams(Loop& loop, AbortOnSignal& abort) : in_(loop, 0), out_(loop, 1) {
-    // Told to stop, the host does not wait for a reader that has stalled.
-    abandon_ = abort.signal().on_abort([this] { out_.abandon(); });
+    stopping_ = abort.signal().on_abort([this] { out_.set_patience(kLastPatience); });
     out_.on_broken([this, &abort] {
       gone_ = true;
       abort.abort(SIGPIPE, "the client closed standard output");
@@ -45,7 +44,7 @@ class StandardStreams final : public McpChannel {
   Input in_;
   Output out_;
   bool gone_ = false;
-  AbortSubscription abandon_;
+  AbortSubscription stopping_;
 };
 
 Task<bool> serve(std::shared_ptr<McpServer> server, StandardStreams& streams,

@@ -30,6 +30,8 @@ struct Output::State {
   std::optional<Completion<>> drained;
   std::function<void()> on_drained;
   std::function<void()> on_broken;
+  std::optional<std::chrono::milliseconds> patience;
+  std::optional<Timer> stalled;
 
   std::size_t left() const { return queued.size() - done; }
 
@@ -50,9 +52,19 @@ struct Output::State {
     return left() > 0;
   }
 
+  void watch() {
+    if (!patience || !pollable || left() == 0 || stalled->running()) return;
+    stalled->start(*patience, [this] {
+      broken = true;
+      uv_poll_stop(&poll);
+      empty();
+    });
+  }
+
   void empty() {
     queued.clear();
     done = 0;
+    if (stalled) stalled->stop();
     if (drained) std::exchange(drained, std::nullopt)->settle();
     if (on_drained) on_drained();
   }
@@ -72,6 +84,7 @@ Output::~Output() {
   }
   state_->on_drained = nullptr;
   state_->on_broken = nullptr;
+  state_->stalled.reset();
   uv_close(reinterpret_cast<uv_handle_t*>(&state_->poll),
            [](uv_handle_t* handle) { delete static_cast<State*>(handle->data); });
 }
@@ -79,6 +92,7 @@ Output::~Output() {
 void Output::write(std::string_view bytes) {
   if (state_->broken || bytes.empty()) return;
   state_->queued.append(bytes);
+  state_->watch();
   if (!state_->pollable) {
     while (state_->write_piece(kMaxQueued)) {
     }
@@ -93,11 +107,10 @@ void Output::write(std::string_view bytes) {
   });
 }
 
-void Output::abandon() {
-  if (state_->broken) return;
-  state_->broken = true;
-  if (state_->pollable) uv_poll_stop(&state_->poll);
-  state_->empty();
+void Output::set_patience(std::chrono::milliseconds patience) {
+  state_->patience = patience;
+  state_->stalled.emplace(state_->loop);
+  state_->watch();
 }
 
 bool Output::saturated() const noexcept {

@@ -3,6 +3,7 @@
 // slowly.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -12,6 +13,10 @@
 #include "framework/loop.hpp"
 
 namespace stockade {
+
+// Of a host that was told to stop: who reads still gets the last results, and a reader that has
+// stalled does not hold it.
+inline constexpr std::chrono::milliseconds kLastPatience{1000};
 
 class Output {
  public:
@@ -23,7 +28,8 @@ class Output {
   void write(std::string_view bytes);
   bool saturated() const noexcept;  // more is queued than should be; wait for drained()
   bool broken() const noexcept;     // the reader is gone; what is written is dropped
-  void abandon();                   // drops what is queued and all that follows, as if broken
+  // From now on a reader who has not taken all that is queued within this time counts as gone.
+  void set_patience(std::chrono::milliseconds patience);
   Completion<> drained() const;  // settles when all that was written has been taken, or is dropped
   void on_drained(std::function<void()> callback);  // each time
   void on_broken(std::function<void()> callback);   // once

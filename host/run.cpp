@@ -113,7 +113,8 @@ int run_script(const RunOptions& options) {
     ScriptSource source(host.loop(), options.script);
     ScriptSessions sessions(host, options);
     Printer printer(host.loop(), options.pretty);
-    AbortSubscription abandon = abort.signal().on_abort([&printer] { printer.output().abandon(); });
+    AbortSubscription stopping =
+        abort.signal().on_abort([&printer] { printer.output().set_patience(kLastPatience); });
     printer.output().on_broken([&abort] { abort.abort(SIGPIPE, "standard output was closed"); });
     ScriptOptions script;
     script.session = [&sessions](const std::string& name) { return sessions.find(name); };

@@ -192,6 +192,23 @@ TEST_CASE("exec: a host that is told to stop does not wait for a stalled reader"
   }
 }
 
+BACKEND_TEST("a host that is told to stop still gives the result of its call") {
+  constexpr const char* kCall =
+      R"({"id": 1, "tool": "bash", "arguments": {"command": "touch up; sleep 30"}})";
+  for (const std::string& host :
+       {std::string("exec --json --backend $B --mode workspace-write -- 'touch up; sleep 30'"),
+        std::string("run --backend $B --mode workspace-write - <<<'") + kCall + "'"}) {
+    CAPTURE(host);
+    auto result = run_script(
+        world, "rm -f up; $S " + host +
+                   " >out & pid=$!; for i in $(seq 400); do [ -e up ] && break; sleep 0.05; done; "
+                   "kill -TERM $pid; wait $pid; echo $?; cat out");
+    REQUIRE_THAT(result.out, Catch::Matchers::StartsWith("143\n"));
+    auto line = nlohmann::json::parse(result.out.substr(4));
+    CHECK((line.contains("outcome") ? line : line["structuredContent"])["outcome"] == "aborted");
+  }
+}
+
 TEST_CASE("exec: what cannot be written is no success") {
   World world("landlock", users().back());
   CHECK(run_script(world, "$S exec --json -- true > /dev/full").status == 125);

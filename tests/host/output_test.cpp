@@ -193,3 +193,22 @@ TEST_CASE("output: a file that takes no more is broken") {
       loop, [&] { return broken == 1; }, 10s));
   CHECK(output.broken());
 }
+
+TEST_CASE("output: told to hurry it waits for a reader who reads and not for one who has stalled") {
+  Pipe pipe;
+  Loop loop;
+  Output output(loop, pipe.write.get());
+  output.set_patience(100ms);
+  output.write("the last result\n");
+  run_for(loop, 300ms);
+  CHECK_FALSE(output.broken());
+  output.write(numbers(300000));
+  Completion<> drained = output.drained();
+  REQUIRE(wait_until(loop, [&] { return drained.settled(); }));
+  CHECK(output.broken());
+  output.write("lost");
+  pipe.write = Fd();
+  std::string got = read_all(pipe.read.get());
+  CHECK(got.starts_with("the last result\n0\n1\n"));
+  CHECK_FALSE(got.ends_with("lost"));
+}
