@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sandbox/policy.hpp"
 
+#include "framework/error.hpp"
 #include "framework/fields.hpp"
 #include "sandbox/roots.hpp"
 
@@ -41,10 +42,31 @@ std::optional<SandboxMode> parse_mode(std::string_view text) {
   return std::nullopt;
 }
 
+namespace {
+
+// Each is a mount or two, those that lead to it pinned, and up to nine words of bwrap's command
+// line, which ends at 9,000.
+constexpr std::size_t kMostPaths = 64;
+
+void check_count(const std::vector<std::string>& paths, const char* field) {
+  if (paths.size() > kMostPaths)
+    throw Error("CONFIG_INVALID",
+                std::string("sandbox: ") + field + " has " + std::to_string(paths.size()) +
+                    " paths, more than the " + std::to_string(kMostPaths) +
+                    " that every backend can keep; name directories above them",
+                std::string("$.") + field);
+}
+
+}  // namespace
+
 SandboxPolicyService::SandboxPolicyService(const SandboxPolicyConfig& config)
     : mode_(config.mode),
       workspace_root_(resolve_root(config.workspace_root)),
-      extras_{config.writable_roots, config.protected_paths, config.hidden_paths, config.network} {}
+      extras_{config.writable_roots, config.protected_paths, config.hidden_paths, config.network} {
+  check_count(config.writable_roots, "writableRoots");
+  check_count(config.protected_paths, "protectedPaths");
+  check_count(config.hidden_paths, "hiddenPaths");
+}
 
 namespace {
 

@@ -28,7 +28,14 @@ std::string canonicalize(const std::string& path) {
 
 std::string resolve_root(const std::string& path) {
   std::string canonical = canonicalize(path.empty() ? "." : path);
-  auto normal = std::filesystem::absolute(canonical).lexically_normal().string();
+  std::error_code error;
+  auto normal = std::filesystem::absolute(canonical, error).lexically_normal().string();
+  if (error)
+    throw Error("WORKDIR_UNUSABLE",
+                "the working directory of this process cannot be told (" + error.message() +
+                    "): it may have been removed; change to another, or name the workspace and the "
+                    "commands' directory by absolute paths",
+                path);
   while (normal.size() > 1 && normal.back() == '/') normal.pop_back();
   return normal;
 }

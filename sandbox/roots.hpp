@@ -13,7 +13,8 @@ std::string canonicalize(const std::string& path);
 
 // canonicalize, then lexical normalisation of what is left; absolute in any case. In this order a
 // path with `symlink/..` means the directory that a process there really runs in.
-// "" is the working directory of this process.
+// "" is the working directory of this process. Throws WORKDIR_UNUSABLE when that is needed and
+// gone.
 std::string resolve_root(const std::string& path);
 
 // True when `path` is `ancestor` or below it; both absolute and normalised.

@@ -32,6 +32,8 @@ inline constexpr uint64_t kReadOnly = kExecute | kReadFile | kReadDir;
 // A device node made in a workspace would be a door to the disk behind it.
 inline constexpr uint64_t kReadWrite = 0xffffULL & ~(kMakeChar | kMakeBlock);
 
+inline constexpr int kMaxRules = 512;
+
 inline constexpr int kFullAbi = 3;  // below it truncate(2) is not governed
 
 // 0 when this kernel has no Landlock; the reason in `error` then.

@@ -50,8 +50,6 @@ constexpr uint64_t kTermBit = 1ULL << (kSigTerm - 1);
 
 enum class Role { landlock, name_space, stub };
 
-constexpr int kMaxRules = 128;
-
 // Sinks, sources and terminals, the latter of the view's own.
 constexpr const char* kDevices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                     "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/pts"};

@@ -25,7 +25,6 @@ constexpr unsigned long kMsReadOnly = 1;
 constexpr unsigned long kMsNosuid = 2;
 constexpr unsigned long kMsNodev = 4;
 constexpr unsigned long kMsNoexec = 8;
-constexpr int kMaxWritable = 16;
 constexpr short kInterfaceUp = 1;
 
 struct MountAttributes {
@@ -148,10 +147,10 @@ Namespaces namespaces(bool without_network) {
 
 void build_view(const View& view, const Namespaces& made, unsigned user, unsigned group) {
   if (made.user_namespace) map_user(user, group);
-  if (view.writable_count > kMaxWritable) refuse("too many writable directories");
+  if (view.writable_count > kMaxRules) refuse("too many writable directories");
 
   // Taken out while they are still as the host has them.
-  int trees[kMaxWritable];
+  int trees[kMaxRules];
   for (int i = 0; i < view.writable_count; ++i) {
     long fd = open_rule(view.writable[i]);
     if (fd < 0) refuse("cannot open", view.writable[i].path, fd);

@@ -57,6 +57,36 @@ BACKEND_TEST("a further root is written in workspace-write and not in read-only"
   CHECK(world.json("workspace-write", "true", bad)["error"]["code"] == "WORKSPACE_REFUSED");
 }
 
+BACKEND_TEST("further roots may have any name and are as many as can be kept") {
+  std::string roots;
+  std::string command;
+  for (const char* name : {"a:b", "sp ace", "new\\nline", "quo'te"}) {
+    roots += std::string(roots.empty() ? "" : ", ") + "\"" + world.outside() + "/" + name + "\"";
+    const std::string path = nlohmann::json::parse("\"" + world.outside() + "/" + name + "\"");
+    make_directory(world, path);
+    command += "echo x > $'" +
+               (*name == 'q' ? world.outside() + "/quo\\'te" : world.outside() + "/" + name) +
+               "/f' && ";
+  }
+  for (int i = 0; i < 60; ++i) {
+    make_directory(world, world.outside() + "/r" + std::to_string(i));
+    roots += ", \"" + world.outside() + "/r" + std::to_string(i) + "\"";
+  }
+  auto result = world.json("workspace-write", command + "echo x > " + world.outside() + "/r59/f",
+                           with(world, "\"writableRoots\": [" + roots + "]"));
+  INFO(result.dump());
+  CHECK(result["outcome"] == "ok");
+  CHECK(read_file(world.outside() + "/a:b/f") == "x\n");
+  CHECK(read_file(world.outside() + "/new\nline/f") == "x\n");
+  CHECK(read_file(world.outside() + "/r59/f") == "x\n");
+
+  auto many = world.json("workspace-write", "true",
+                         with(world, "\"writableRoots\": [" + roots + ", \"/usr\"]"));
+  CHECK(many["outcome"] == "runner-failed");
+  CHECK_THAT(many["error"]["message"].get<std::string>(),
+             ContainsSubstring("writableRoots has 65 paths"));
+}
+
 BACKEND_TEST("a protected path stays as it is and the work around it goes on") {
   std::string git = world.workspace() + "/.git";
   make_directory(world, git);

@@ -101,6 +101,39 @@ BACKEND_TEST("a working directory that is gone is named and nothing runs elsewhe
   }
 }
 
+BACKEND_TEST("a working directory that the user may not enter is named") {
+  const std::string closed = make_directory(world, world.workspace() + "/closed");
+  std::filesystem::permissions(closed, std::filesystem::perms::none);
+  auto result = world.json("workspace-write", "pwd", {"--cwd", closed});
+  INFO(result.dump());
+  if (world.uid == 0) {
+    CHECK(result["stdout"]["text"] == closed + "\n");
+  } else {
+    CHECK(result["outcome"] != "ok");
+    CHECK(result["sandbox"]["ran"] == false);
+    CHECK(result["sandbox"]["denied"] == false);
+    CHECK_THAT(result["error"]["code"].get<std::string>(), ContainsSubstring("WORKDIR"));
+    CHECK_THAT(result["error"]["message"].get<std::string>(), ContainsSubstring(closed));
+  }
+  rmdir(closed.c_str());
+}
+
+TEST_CASE("path: a host whose own directory is gone runs nothing elsewhere and says what to do") {
+  World world("landlock", users().back());
+  ProgramOptions options;
+  if (geteuid() == 0) options.uid = world.uid;
+  options.cwd = world.workspace();
+  options.environment = {{"HOME", world.workspace()}};
+  auto result = run_program({"bash", "-c", "mkdir gone; cd gone; rmdir ../gone; exec \"$@\"",
+                             "bash", world.prefix + "/bin/stockade", "exec", "--json", "--mode",
+                             "danger-full-access", "--", "touch " + world.workspace() + "/ran"},
+                            options);
+  CHECK(result.status == 125);
+  CHECK_THAT(result.out, ContainsSubstring("working directory of this process") &&
+                             ContainsSubstring("by absolute paths"));
+  CHECK_FALSE(exists(world.workspace() + "/ran"));
+}
+
 BACKEND_TEST("a host whose own directory is gone works where it is told to") {
   ProgramOptions options;
   if (geteuid() == 0) options.uid = world.uid;
