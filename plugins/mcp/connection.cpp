@@ -27,6 +27,8 @@ std::string last_line(const std::string& tail) {
   if (end == std::string::npos) return {};
   std::size_t start = tail.find_last_of('\n', end);
   start = start == std::string::npos ? 0 : start + 1;
+  // Where the tail begins in the middle of a character.
+  while (start < end && (static_cast<unsigned char>(tail[start]) & 0xC0) == 0x80) ++start;
   std::string line = tail.substr(start, end + 1 - start);
   if (line.size() > kMost) {
     line.resize(kMost);

@@ -28,11 +28,18 @@ ToolResult error_result(const BashResult& result) {
 class OutputTap final : public OutputSink {
  public:
   explicit OutputTap(std::function<void(std::string_view)> tap) : tap_(std::move(tap)) {}
-  void on_output(Stream, std::span<const char> bytes) override {
-    tap_({bytes.data(), bytes.size()});
+  // Both streams become one text: a character whose rest is still to come waits here.
+  void on_output(Stream stream, std::span<const char> bytes) override {
+    std::string& waiting = waiting_[stream == Stream::error];
+    waiting.append(bytes.data(), bytes.size());
+    const std::size_t whole = to_character_end(waiting).size();
+    if (whole == 0) return;
+    tap_(std::string_view(waiting).substr(0, whole));
+    waiting.erase(0, whole);
   }
 
  private:
+  std::string waiting_[2];
   std::function<void(std::string_view)> tap_;
 };
 

@@ -114,6 +114,17 @@ class Calls(Case):
         self.assertIn("[status: killed", server.text(3))
         self.assertFalse(processes_with(mark))
 
+    def test_progress_has_whole_characters(self):
+        server = self.opened()
+        server.call(1, r"printf '\360\237' >&2; sleep 0.5; printf '\360\237'; sleep 0.5;"
+                       r"printf '\230\200\n'; printf '\230\200\n' >&2; sleep 0.5; echo end",
+                    meta={"progressToken": "p"})
+        self.assertEqual(server.answer(1)["result"]["structuredContent"]["stdout"]["text"],
+                         "\U0001F600\nend\n")
+        told = [m["params"].get("message", "") for m in server.said("notifications/progress")]
+        self.assertIn("\U0001F600", told)
+        self.assertFalse([text for text in told if "\uFFFD" in text])
+
     def test_progress_while_a_command_prints(self):
         server = self.opened()
         server.call(1, "for i in 1 2 3 4 5 6; do echo line $i; sleep 0.3; done",
