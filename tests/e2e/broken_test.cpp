@@ -106,6 +106,32 @@ TEST_CASE("broken: a runner that is missing or cannot be executed never runs the
   }
 }
 
+BACKEND_TEST("a sandbox that cannot be set up runs nothing and says why") {
+  ProgramOptions options;
+  if (geteuid() == 0) options.uid = world.uid;
+  options.cwd = world.workspace();
+  auto run = [&](std::vector<std::string> words, const std::string& path) {
+    options.environment = {{"PATH", path}};
+    for (std::string word :
+         {world.prefix + "/bin/stockade", std::string("exec"), std::string("--json"),
+          std::string("--mode"), std::string("workspace-write"), std::string("--backend"),
+          world.backend, std::string("--"), std::string("touch ran")})
+      words.push_back(std::move(word));
+    auto program = run_program(words, options);
+    INFO(program.err);
+    auto result = nlohmann::json::parse(program.out);
+    result["status"] = program.status;
+    return result;
+  };
+  const char* withheld = world.backend == "landlock" ? "--landlock" : "--namespaces";
+  not_run(world, run({std::string(TEST_PROGRAMS) + "/withhold", withheld, "--"}, "/usr/bin:/bin"),
+          "SANDBOX_UNAVAILABLE");
+  auto no_shell = run({}, "/nonexistent");
+  not_run(world, no_shell, "SANDBOX_UNAVAILABLE");
+  CHECK(no_shell["sandbox"]["ran"] == false);
+  CHECK_THAT(message(no_shell), ContainsSubstring("bash"));
+}
+
 TEST_CASE("broken: a missing bwrap is named and the chain works without it") {
   if (geteuid() != 0) {
     SUCCEED("hiding bwrap needs a mount, which this user may not make");

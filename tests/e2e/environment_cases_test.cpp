@@ -3,6 +3,8 @@
 // wrong.
 #include <unistd.h>
 
+#include <thread>
+
 #include "tests/e2e/world.hpp"
 
 using namespace stockade::test;
@@ -22,6 +24,73 @@ nlohmann::json call(const World& world, const std::string& mode, const std::stri
 }
 
 }  // namespace
+
+BACKEND_TEST("a background command has the same streams and ends as a whole") {
+  auto line = [](int id, const char* tool, nlohmann::json arguments) {
+    return nlohmann::json{{"id", id}, {"tool", tool}, {"arguments", std::move(arguments)}}.dump() +
+           "\n";
+  };
+  for (const auto& mode : kModes) {
+    INFO(mode);
+    const std::string mark = std::to_string(getpid()) + "077";
+    ProgramOptions options;
+    options.input =
+        line(1, "bash",
+             {{"command",
+               "echo first; echo e >/dev/stderr; echo o >/dev/stdout; diff <(echo a) <(echo a); "
+               "printf '\\360\\237'; sleep 0.2; printf '\\230\\200\\n'; cat /dev/stdin; exit 3"},
+              {"run_in_background", true}}) +
+        line(2, "job_output", {{"jobId", "bash-1"}, {"wait", true}}) +
+        line(3, "bash",
+             {{"command", "setsid sleep " + mark + " & echo up; sleep " + mark},
+              {"run_in_background", true}}) +
+        line(4, "job_kill", {{"jobId", "bash-2"}}) +
+        line(5, "job_output", {{"jobId", "bash-2"}, {"wait", true}});
+    auto program =
+        world.stockade({"run", "--mode", mode, "--backend", world.backend, "-"}, options);
+    INFO(program.out);
+    std::vector<nlohmann::json> results;
+    for (std::size_t at = 0; at < program.out.size();) {
+      auto end = program.out.find('\n', at);
+      results.push_back(nlohmann::json::parse(program.out.substr(at, end - at)));
+      at = end + 1;
+    }
+    REQUIRE(results.size() == 5);
+    const std::string text = results[1]["content"][0]["text"];
+    CHECK_THAT(text, ContainsSubstring("first\n") && ContainsSubstring("o\n") &&
+                         ContainsSubstring("e\n") && ContainsSubstring("\U0001F600\n") &&
+                         ContainsSubstring("exit code: 3"));
+    CHECK_THAT(text, !ContainsSubstring("\uFFFD"));
+    CHECK_THAT(results[4]["content"][0]["text"].get<std::string>(), ContainsSubstring("killed"));
+    CHECK(processes_with(mark).empty());
+  }
+}
+
+BACKEND_TEST("values of the environment are in no command line") {
+  const std::string secret = "canary" + std::to_string(getpid());
+  const std::string sleep = "sleep 3.0" + std::to_string(getpid()) + std::to_string(world.uid);
+  for (const auto& mode : kModes) {
+    INFO(mode);
+    ProgramOptions options;
+    options.environment = {{"PLAIN", secret}};
+    ProgramResult result;
+    std::thread host([&] {
+      result = world.stockade(
+          {"exec", "--mode", mode, "--backend", world.backend, "--", "echo $PLAIN; " + sleep},
+          options);
+    });
+    bool seen = false;
+    for (int i = 0; i < 400 && !seen; ++i) {
+      seen = !processes_with(sleep).empty();
+      if (!seen) usleep(20000);
+    }
+    const bool shown = !processes_with(secret).empty();
+    host.join();
+    CHECK(seen);
+    CHECK_FALSE(shown);
+    CHECK(result.out == secret + "\n");
+  }
+}
 
 BACKEND_TEST("the standard streams can be opened by name") {
   for (const auto& mode : kModes) {

@@ -94,6 +94,23 @@ BACKEND_TEST("a flood stops at the timeout and on disk at its cap") {
   }
 }
 
+BACKEND_TEST("a command that reads its own spill comes to an end at the cap") {
+  const std::string path = world.outside_file(
+      "config.json", R"({"plugins": [{"plugin": "sandbox"}, {"plugin": "sandbox-local"},
+    {"plugin": "bash-sandbox", "config": {"maxSpillBytes": 1000000, "keepSpills": true}}]})");
+  for (const auto& mode : kModes) {
+    INFO(mode);
+    auto result =
+        world.json(mode,
+                   "seq 1 30000; sleep 0.3; cat "
+                   "/var/tmp/stockade-subprocess-*/*stdout* 2>/dev/null | head -c 9000000",
+                   {"--timeout-ms", "20000", "--config", path});
+    CHECK(result["outcome"] == "ok");
+    CHECK(result["stdout"]["bytes"] >= 2 * 168894);
+    CHECK(take_spill(result["stdout"]).size() <= 1000000);
+  }
+}
+
 BACKEND_TEST("a spill file is private and no later call can write it") {
   auto result = world.json("read-only", "seq 1 100000");
   const std::string path = result["stdout"]["spillPath"];
