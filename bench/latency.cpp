@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,18 @@ std::vector<std::string> raw_bwrap(const BackendHost& host, const std::string& w
   auto begin = std::find(argv.begin(), argv.end(), host.launcher);
   argv.erase(begin, std::find(begin, argv.end(), "--") + 1);
   return argv;
+}
+
+std::vector<std::string> peer_command(const std::string& peer, const std::string& workspace) {
+  constexpr std::string_view kWorkspace = "{workspace}";
+  std::istringstream in(peer.substr(std::min(peer.find('='), peer.size() - 1) + 1));
+  std::vector<std::string> words;
+  for (std::string word; in >> word; words.push_back(word))
+    if (auto at = word.find(kWorkspace); at != std::string::npos)
+      word.replace(at, kWorkspace.size(), workspace);
+  if (words.empty()) fail("--peer needs NAME=WORDS, not \"" + peer + "\"");
+  words.insert(words.end(), {"bash", "-c", "true"});
+  return words;
 }
 
 template <class T>
@@ -150,6 +163,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 100000));
   app.add_option("--mounts", mounts, "as root, a second table with as many more mounts; 0: none")
       ->check(CLI::Range(0, 10000));
+  std::vector<std::string> peers;
+  app.add_option("--peer", peers,
+                 "NAME=WORDS: another sandbox beside them, by the words before `bash -c true`, "
+                 "separated by blanks; {workspace} stands for the workspace");
   CLI11_PARSE(app, argc, argv);
 
   char pattern[] = "/var/tmp/stockade-bench-XXXXXX";
@@ -213,6 +230,11 @@ int main(int argc, char** argv) {
           mode == ConfinedSandboxMode::read_only ? SandboxMode::read_only
                                                  : SandboxMode::workspace_write);
     }
+  }
+
+  for (const std::string& peer : peers) {
+    auto words = peer_command(peer, workspace);
+    contestants.push_back({peer.substr(0, peer.find('=')), [words] { plain(words); }, {}});
   }
 
   measure(contestants, rounds, "one `true`");

@@ -42,10 +42,12 @@ thread_local char chunk[65536];
 
 // A writer wakes the reader of an empty pipe with its first few KiB. A loud one would do so a
 // hundred thousand times a second, and the processors would be busy with that: its pipe is made
-// larger, and once it is empty it is left alone for a moment.
-constexpr std::size_t kLoud = 32768;  // bytes since the last rest, or since the beginning
-constexpr int kLoudPipe = 1 << 20;    // bytes; what an unprivileged user may have
-constexpr long kRestNanoseconds = 250'000;
+// larger, and once it is empty it is left alone for a moment. Nor may it keep the loop from all
+// else: after so much it is the turn of the others.
+constexpr std::size_t kLoud = 32768;    // bytes since the last rest, or since the beginning
+constexpr std::size_t kTurn = 1 << 17;  // bytes without a rest
+constexpr int kLoudPipe = 1 << 18;      // bytes
+constexpr long kRestNanoseconds = 200'000;
 
 }  // namespace
 
@@ -129,16 +131,17 @@ struct Process::State {
   void let_rest(Reader& reader, std::size_t taken) {
     if (!reader.open || reader.paused) return;
     reader.burst += taken;
-    if (taken == sizeof chunk) {
-      reader.widen();
-    } else if (reader.wide && reader.burst >= kLoud && start_rest()) {
+    const bool empty = taken < sizeof chunk;
+    if (!empty) reader.widen();
+    const bool loud = empty && reader.wide && reader.burst >= kLoud;
+    if ((loud || reader.burst >= kTurn) && start_rest(loud ? kRestNanoseconds : 1)) {
       reader.burst = 0;
       reader.resting = true;
       uv_read_stop(reinterpret_cast<uv_stream_t*>(&reader.pipe));
     }
   }
 
-  bool start_rest() {
+  bool start_rest(long nanoseconds) {
     if (!rest_open) {
       if (!rest_timer) rest_timer = Fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
       if (!rest_timer || uv_poll_init(loop->uv(), &rest, rest_timer.get()) != 0) return false;
@@ -150,7 +153,7 @@ struct Process::State {
       });
     }
     itimerspec once{};
-    once.it_value.tv_nsec = kRestNanoseconds;
+    once.it_value.tv_nsec = nanoseconds;
     return timerfd_settime(rest_timer.get(), 0, &once, nullptr) == 0;
   }
 
@@ -493,8 +496,8 @@ bool Process::paused(Stream stream) const noexcept {
 }
 
 void Process::take_rest(Stream stream) {
-  // More than a pipe can hold, should somebody go on writing.
-  constexpr int kMostReads = 64;
+  // More than a pipe holds, should somebody go on writing.
+  constexpr int kMostReads = 2 * kLoudPipe / sizeof chunk;
   State* state = state_;  // the observer may drop this Process at the end
   State::Reader& reader = state->readers[static_cast<int>(stream)];
   uv_os_fd_t fd = -1;

@@ -68,7 +68,7 @@ BACKEND_TEST("a background command has the same streams and ends as a whole") {
 
 BACKEND_TEST("values of the environment are in no command line") {
   const std::string secret = "canary" + std::to_string(getpid());
-  const std::string sleep = "sleep 3.0" + std::to_string(getpid()) + std::to_string(world.uid);
+  const std::string sleep = "sleep 1.0" + std::to_string(getpid()) + std::to_string(world.uid);
   for (const auto& mode : kModes) {
     INFO(mode);
     ProgramOptions options;
