@@ -457,8 +457,12 @@ class Growing(Case):
         run(0, rounds // 3)
         memory, descriptors = server.resident(), server.descriptors()
         run(rounds // 3, rounds)
-        self.assertLess(server.resident() - memory, 16 * MIB)
-        self.assertLessEqual(server.descriptors(), descriptors + 2)
+        # The runner of the last call may still be on its way out.
+        self.assertTrue(eventually(lambda: server.descriptors() <= descriptors + 2))
+        grown = server.resident() - memory
+        print(f"{rounds} calls: resident {memory // 1024} KiB after a third, {grown // 1024:+} KiB"
+              f" at the end; descriptors {descriptors}, then {server.descriptors()}")
+        self.assertLess(grown, 16 * MIB)
 
 
 if __name__ == "__main__":
