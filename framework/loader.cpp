@@ -125,8 +125,8 @@ nlohmann::ordered_json rows_json(const std::vector<LoaderEntry>& rows) {
     if (!row.group) json["plugin"] = row.plugin;
     if (row.disabled) json["disabled"] = true;
     if (row.group) json["group"] = rows_json(*row.group);
-    for (const auto& [key, how] : row.isolate)
-      std::visit([&](const auto& value) { json["isolate"][key] = value; }, how);
+    for (const auto& realm : row.isolate)
+      std::visit([&](const auto& value) { json["isolate"][realm.first] = value; }, realm.second);
     if (!row.config.is_null()) json["config"] = row.config;
     out.push_back(std::move(json));
   }

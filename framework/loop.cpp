@@ -141,7 +141,7 @@ void Loop::drain() {
 }
 
 ManualClock::ManualClock(Loop& loop) : loop_(loop) {
-  loop.impl_->manual.emplace();
+  loop.impl_->manual = Loop::Impl::ManualTime{};
 }
 
 ManualClock::~ManualClock() {

@@ -15,7 +15,8 @@ std::string random_hex(std::size_t bytes) {
     throw Error("INTERNAL", "the kernel gives no random bytes");
   std::string text;
   text.reserve(2 * bytes);
-  for (unsigned char byte : drawn) {
+  for (char drawn_byte : drawn) {
+    const auto byte = static_cast<unsigned char>(drawn_byte);
     text += kDigits[byte >> 4];
     text += kDigits[byte & 15];
   }

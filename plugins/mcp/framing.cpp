@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "plugins/mcp/framing.hpp"
 
+#include <utility>
+
 namespace stockade {
 
 LineFramer::LineFramer(std::size_t limit, std::function<void(std::string_view)> on_line,

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "sandbox/errors.hpp"
 #include "tests/bash-sandbox/rig.hpp"
 #include "tests/support/catch.hpp"

@@ -12,9 +12,6 @@ using std::chrono::milliseconds;
 struct Ping {
   static constexpr std::string_view event = "ping/1";
 };
-struct Foo {
-  static constexpr std::string_view service = "foo/1";
-};
 
 auto note(Trace& trace, std::string label) {
   return [&trace, label = std::move(label)] { trace.push_back(label); };

@@ -22,10 +22,11 @@ int main(int argc, char** argv) {
     } else if (strcmp(argv[i], "--namespaces") == 0) {
       // glibc and others fall back to clone, whose flags can be looked at.
       failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-      for (unsigned long flag : {CLONE_NEWUSER, CLONE_NEWNS})
+      for (unsigned long flag : {CLONE_NEWUSER + 0UL, CLONE_NEWNS + 0UL}) {
+        const scmp_arg_cmp has_flag{0, SCMP_CMP_MASKED_EQ, flag, flag};
         for (int number : {SCMP_SYS(clone), SCMP_SYS(unshare)})
-          failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 1,
-                                     SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag));
+          failed |= seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), number, 1, &has_flag);
+      }
     } else {
       fprintf(stderr, "withhold: unknown argument %s\n", argv[i]);
       return 2;
