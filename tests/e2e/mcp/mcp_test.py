@@ -249,7 +249,7 @@ class Cancelling(Case):
 class Slow(Case):
     def test_a_slow_call_holds_nothing_up(self):
         server = self.opened()
-        server.call(1, "sleep 5; echo slow")
+        server.call(1, "sleep 10; echo slow")
         server.request(2, "ping")
         server.request(3, "tools/list")
         server.call(4, "echo fast")
@@ -257,6 +257,7 @@ class Slow(Case):
         for id in (2, 3, 4):
             server.answer(id)
         self.assertEqual(server.text(4), "fast\n")
+        self.assertFalse([m for m in server.answers(1) if "result" in m])  # it still runs
         twice = server.wait(lambda _: server.answers(1), "error")
         self.assertEqual(twice[0]["error"]["code"], -32600)
         both = server.wait(lambda _: len(server.answers(1)) == 2 and server.answers(1), "result")
@@ -284,7 +285,8 @@ class Slow(Case):
         for number in range(20):
             server.call(number, "head -c 1048576 /dev/zero | tr '\\0' x",
                         meta={"progressToken": number})
-        server.call("timed", "sleep 60", timeoutMs=500)
+        mark = self.marked()
+        server.call("timed", f"sleep {mark}", timeoutMs=500)
         # As many as the pipe takes without blocking this side.
         os.set_blocking(server.process.stdin.fileno(), False)
         ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode() + b"\n"
@@ -297,6 +299,7 @@ class Slow(Case):
         time.sleep(1)
         grown = server.resident() - before
         self.assertLess(grown, 64 * MIB, f"after {sent} bytes of requests")
+        self.assertTrue(eventually(lambda: not processes_with(mark)))  # nobody has read yet
         os.set_blocking(server.process.stdin.fileno(), True)
         server.start_reading()
         self.assertIn("[timed out after 500ms]", server.text("timed"))
