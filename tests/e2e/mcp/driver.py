@@ -154,6 +154,18 @@ class Server:
                 return int(line.split()[1]) * 1024
         raise AssertionError("no VmRSS")
 
+    def spills(self):
+        """The spill files that the server has open."""
+        found = []
+        for fd in os.listdir(f"/proc/{self.process.pid}/fd"):
+            try:
+                target = os.readlink(f"/proc/{self.process.pid}/fd/{fd}")
+            except FileNotFoundError:
+                continue  # closed meanwhile
+            if "/stockade-subprocess-" in target and target.endswith(".log"):
+                found.append(target)
+        return found
+
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 

@@ -385,11 +385,14 @@ class Vanishing(Case):
     def test_the_end_of_input_ends_calls_and_jobs(self):
         server = self.opened()
         mark = self.marked()
-        server.call(1, f"sleep {mark}")
-        server.call(2, f"sleep {mark}", run_in_background=True)
+        server.call(1, f"seq 1 100000; sleep {mark}")
+        server.call(2, f"seq 1 100000; sleep {mark}", run_in_background=True)
         self.assertTrue(eventually(lambda: len(processes_with(mark)) >= 2))
+        self.assertTrue(eventually(lambda: len(server.spills()) == 2))
+        spills = server.spills()
         self.assertEqual(server.close(), 0)
         self.assertTrue(eventually(lambda: not processes_with(mark)))
+        self.assertFalse([path for path in spills if os.path.exists(os.path.dirname(path))])
         self.assertEqual(server.answers(1), [])
 
     def test_a_reader_that_goes_away(self):
