@@ -143,6 +143,19 @@ TEST_CASE("fault: wherever the descriptors run out the call says so and none lea
   CHECK(succeeded > 3);
 }
 
+TEST_CASE("fault: a loud stream is read whole without a timer to rest by") {
+  for (const char* call : {"timerfd_create", "timerfd_settime"})
+    for (const char* mode : {"danger", "confined"}) {
+      CAPTURE(call, mode);
+      auto faulty = host_without(call, EMFILE, mode, "seq 1 400000");
+      for (const auto& one : faulty.calls) {
+        CHECK(one["outcome"] == "ok");
+        CHECK(one["stdout"]["bytes"] == 2688895);
+        CHECK(one["stdout"]["text"].get<std::string>().ends_with("399999\n400000\n"));
+      }
+    }
+}
+
 TEST_CASE("fault: a spill that fails at any step leaves the tail and a note") {
   struct Row {
     const char* call;

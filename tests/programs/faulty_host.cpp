@@ -50,6 +50,8 @@ const std::map<std::string, int> kCalls{
     {"pwrite64", SYS_pwrite64},
     {"kill", SYS_kill},
     {"waitid", SYS_waitid},
+    {"timerfd_create", SYS_timerfd_create},
+    {"timerfd_settime", SYS_timerfd_settime},
 };
 
 void answer_late(int listener, int milliseconds) {
