@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <seccomp.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -75,10 +76,8 @@ std::vector<sock_filter> compile(bool perform) {
       refuse_order(0xc000ff00U, direction << 30 | letter << 8);
   for (unsigned order : kMisencoded) refuse_order(0xffffffffU, order);
 
-  char path[] = "/tmp/stockade-filter-XXXXXX";
-  int fd = mkstemp(path);
-  if (fd < 0) check(-errno, "mkstemp");
-  unlink(path);
+  int fd = memfd_create("filter", MFD_CLOEXEC);
+  if (fd < 0) check(-errno, "memfd_create");
   check(seccomp_export_bpf(filter, fd), "export");
   seccomp_release(filter);
   auto size = static_cast<std::size_t>(lseek(fd, 0, SEEK_END));

@@ -14,6 +14,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/errors.hpp"
+#include "tests/support/json_lines.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/scratch.hpp"
 
@@ -21,6 +22,7 @@ using namespace stockade;
 using namespace std::chrono_literals;
 using stockade::test::alive;
 using stockade::test::children;
+using stockade::test::json_lines;
 using stockade::test::kDanger;
 using stockade::test::read_file;
 using stockade::test::Rig;
@@ -42,11 +44,7 @@ Faulty host_without(const std::string& call, int error, const std::string& mode,
   INFO(program.err);
   CHECK(program.status == 0);
   Faulty faulty;
-  for (std::size_t at = 0; at < program.out.size();) {
-    auto end = program.out.find('\n', at);
-    faulty.calls.push_back(nlohmann::json::parse(program.out.substr(at, end - at)));
-    at = end + 1;
-  }
+  faulty.calls = json_lines(program.out);
   REQUIRE(faulty.calls.size() == static_cast<std::size_t>(count) + 1);
   faulty.left = faulty.calls.back();
   faulty.calls.pop_back();

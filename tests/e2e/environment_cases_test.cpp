@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/e2e/world.hpp"
+#include "tests/support/json_lines.hpp"
 
 using namespace stockade::test;
 
@@ -49,12 +50,7 @@ BACKEND_TEST("a background command has the same streams and ends as a whole") {
     auto program =
         world.stockade({"run", "--mode", mode, "--backend", world.backend, "-"}, options);
     INFO(program.out);
-    std::vector<nlohmann::json> results;
-    for (std::size_t at = 0; at < program.out.size();) {
-      auto end = program.out.find('\n', at);
-      results.push_back(nlohmann::json::parse(program.out.substr(at, end - at)));
-      at = end + 1;
-    }
+    const auto results = json_lines(program.out);
     REQUIRE(results.size() == 5);
     const std::string text = results[1]["content"][0]["text"];
     CHECK_THAT(text, ContainsSubstring("first\n") && ContainsSubstring("o\n") &&

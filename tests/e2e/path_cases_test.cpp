@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/e2e/world.hpp"
+#include "tests/support/json_lines.hpp"
 
 using namespace stockade::test;
 
@@ -81,12 +82,7 @@ BACKEND_TEST("a working directory that is gone is named and nothing runs elsewhe
     auto program = world.stockade(
         {"run", "--mode", mode, "--backend", world.backend, "--workspace", world.workspace(), "-"},
         options);
-    std::vector<nlohmann::json> results;
-    for (std::size_t at = 0; at < program.out.size();) {
-      auto end = program.out.find('\n', at);
-      results.push_back(nlohmann::json::parse(program.out.substr(at, end - at)));
-      at = end + 1;
-    }
+    const auto results = json_lines(program.out);
     REQUIRE(results.size() == 5);
     auto gone = results[1]["structuredContent"];
     CHECK(gone["outcome"] == "failed");

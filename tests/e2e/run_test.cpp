@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: MIT
 // `stockade run` and `stockade plugins`.
 #include "tests/e2e/world.hpp"
+#include "tests/support/json_lines.hpp"
 
 using namespace stockade::test;
 
 namespace {
-
-std::vector<nlohmann::json> lines(const std::string& text) {
-  std::vector<nlohmann::json> out;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    std::size_t end = text.find('\n', begin);
-    out.push_back(nlohmann::json::parse(text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return out;
-}
 
 std::string call(const std::string& id, const std::string& command) {
   return nlohmann::json{{"id", id}, {"tool", "bash"}, {"arguments", {{"command", command}}}}
@@ -31,7 +21,7 @@ BACKEND_TEST("a script gives one result a line in its order") {
                   call("c", "echo out; echo err >&2; exit 3");
   auto program = world.stockade({"run", "--backend", world.backend, "-"}, options);
   CHECK(program.status == 0);
-  auto results = lines(program.out);
+  auto results = json_lines(program.out);
   REQUIRE(results.size() == 3);
   CHECK(results[0]["id"] == "a");
   CHECK(results[0]["content"][0]["type"] == "text");
@@ -62,7 +52,7 @@ TEST_CASE("run: a bad line gets an error result that names it and the rest still
   options.input.pop_back();  // the last line needs no newline
   auto program = world.stockade({"run", "--mode", "workspace-write", "-"}, options);
   CHECK(program.status == 1);
-  auto results = lines(program.out);
+  auto results = json_lines(program.out);
   REQUIRE(results.size() == 7);
   auto text = [&](std::size_t i) { return results[i]["content"][0]["text"].get<std::string>(); };
   CHECK(results[0]["isError"] == true);
@@ -168,7 +158,7 @@ TEST_CASE("run: an expectation that is not met fails the script") {
                   "\n";
   auto program = world.stockade({"run", "-"}, options);
   CHECK(program.status == 1);
-  auto results = lines(program.out);
+  auto results = json_lines(program.out);
   CHECK(results.at(0)["expectation"]["mismatches"][0] ==
         "outcome: expected \"ok\", got \"failed\"");
   CHECK(results.at(1)["expectation"]["met"] == true);
@@ -185,7 +175,7 @@ TEST_CASE("run: a session keeps its mode and its directory and has a log") {
     auto program = world.stockade(more, options);
     INFO(program.err);
     REQUIRE(program.status == 0);
-    return lines(program.out).at(0)["structuredContent"]["outcome"].get<std::string>();
+    return json_lines(program.out).at(0)["structuredContent"]["outcome"].get<std::string>();
   };
   CHECK(run({}) == "denied");
   CHECK(run({"--mode", "workspace-write"}) == "ok");
@@ -195,13 +185,13 @@ TEST_CASE("run: a session keeps its mode and its directory and has a log") {
   CHECK(run({}) == "denied");
 
   auto list = world.stockade({"sessions", "--json"}, options);
-  auto sessions = lines(list.out);
+  auto sessions = json_lines(list.out);
   REQUIRE(sessions.size() == 1);
   CHECK(sessions[0]["id"] == "s1");
   CHECK(sessions[0]["mode"] == "read-only");
   CHECK(sessions[0]["cwd"] == world.workspace());
   auto show = world.stockade({"sessions", "show", "s1", "--json"}, options);
-  auto events = lines(show.out);
+  auto events = json_lines(show.out);
   CHECK(events.at(0)["type"] == "session/opened");
   CHECK(events.at(1)["type"] == "call/started");
   CHECK(events.at(1)["data"]["command"] == "echo x > f");
