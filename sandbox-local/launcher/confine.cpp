@@ -51,6 +51,12 @@ Capabilities read_capabilities() {
   return capabilities;
 }
 
+void close_between(unsigned first, unsigned last) {
+  if (first > last || sys(kCloseRange, first, last, 0) == 0) return;
+  // Before Linux 5.9.
+  for (unsigned fd = first; fd <= last && fd < 65536; ++fd) close_fd(static_cast<int>(fd));
+}
+
 }  // namespace
 
 int landlock_abi(long* error) {
@@ -90,13 +96,13 @@ int make_ruleset(int abi, const Rule* rules, int count) {
     long fd = open_rule(*rule);
     if (fd < 0 && rule->optional) continue;
     if (fd < 0) refuse("cannot open rule path", rule->path, fd);
-    struct statx info {};
-    long error = sys(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &info);
-    if (error) refuse("cannot open rule path", rule->path, error);
     uint64_t access = rule->access & attributes.handled_access_fs;
-    if ((info.stx_mode & 0170000) != 0040000) access &= kOnFiles;
     PathBeneath beneath{access, static_cast<int32_t>(fd)};
-    error = sys(kLandlockAddRule, ruleset, 1, &beneath, 0);
+    long error = sys(kLandlockAddRule, ruleset, 1, &beneath, 0);
+    if (error == -EINVAL && (access & ~kOnFiles)) {  // it is no directory
+      beneath.allowed_access = access & kOnFiles;
+      error = sys(kLandlockAddRule, ruleset, 1, &beneath, 0);
+    }
     if (error) refuse("cannot add rule for", rule->path, error);
     close_fd(static_cast<int>(fd));
   }
@@ -104,14 +110,13 @@ int make_ruleset(int abi, const Rule* rules, int count) {
 }
 
 void close_inherited(int keep) {
-  auto close_between = [](unsigned first, unsigned last) {
-    if (first > last || sys(kCloseRange, first, last, 0) == 0) return;
-    // Before Linux 5.9.
-    for (unsigned fd = first; fd <= last && fd < 65536; ++fd) close_fd(static_cast<int>(fd));
-  };
-  if (keep < 0) return close_between(3, ~0U);
+  if (keep == 0) return close_between(3, ~0U);
   close_between(3, static_cast<unsigned>(keep) - 1);
   close_between(static_cast<unsigned>(keep) + 1, ~0U);
+}
+
+void close_standard() {
+  close_between(0, 2);
 }
 
 bool has_mount_capability() {

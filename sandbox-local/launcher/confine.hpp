@@ -12,8 +12,8 @@ enum class Follow {
 };
 
 struct Rule {
-  const char* path;
-  uint64_t access;
+  const char* path = nullptr;
+  uint64_t access = 0;
   Follow follow = Follow::links;
   bool optional = false;  // a path that does not exist is passed over
   // `MAJOR:MINOR:INODE` that the path had when it was checked; null: not checked.
@@ -45,8 +45,9 @@ long open_rule(const Rule& rule);
 // A ruleset of these rules, -1 without Landlock. Refuses when a rule's path cannot be opened.
 int make_ruleset(int abi, const Rule* rules, int count);
 
-// Of an inherited descriptor no path rule knows.
+// Of an inherited descriptor no path rule knows. Above the standard ones but `keep` (0: none).
 void close_inherited(int keep);
+void close_standard();
 
 // As root neither Landlock nor a read-only mount is a wall to a capability: mount_setattr and
 // open_by_handle_at pass them by. What stays is what writing a workspace of any owner and changing

@@ -38,6 +38,11 @@ const std::vector<int> kNewMetadataCalls{452 /* fchmodat2 */, 463 /* setxattrat 
 // f2fs 0xf5, bcachefs 0xbc, ceph 0x97, SMB 0xcf, ZFS 0x83.)
 const std::vector<unsigned> kFileSystemLetters{'f',  'X',  'v',  'r',  0x83,
                                                0x94, 0x97, 0xbc, 0xcf, 0xf5};
+
+// _IOC_WRITE and _IOC_READ, as they stand in an order.
+constexpr unsigned kWrites = 1U << 30;
+constexpr unsigned kReads = 1U << 31;
+
 // Encoded as if they only read.
 const std::vector<unsigned> kMisencoded{0x800c6613 /* FS_IOC_SET_ENCRYPTION_POLICY */,
                                         0x8004587d /* EXT4/XFS/F2FS_IOC_SHUTDOWN */};
@@ -71,9 +76,10 @@ std::vector<sock_filter> compile(bool perform) {
                            SCMP_A1(SCMP_CMP_MASKED_EQ, mask, value)),
           "ioctl " + std::to_string(value));
   };
-  for (unsigned letter : kFileSystemLetters)
-    for (unsigned direction : {0U, 1U, 3U})  // none, write, both
-      refuse_order(0xc000ff00U, direction << 30 | letter << 8);
+  for (unsigned letter : kFileSystemLetters) {
+    refuse_order(kWrites | 0xff00U, kWrites | letter << 8);
+    refuse_order(kReads | 0xff00U, letter << 8);  // without an argument, or as the one above
+  }
   for (unsigned order : kMisencoded) refuse_order(0xffffffffU, order);
 
   int fd = memfd_create("filter", MFD_CLOEXEC);

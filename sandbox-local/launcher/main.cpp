@@ -55,7 +55,7 @@ constexpr const char* kDevices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/
                                     "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/pts"};
 
 struct Paths {
-  const char* at[kMaxRules];
+  const char* at[kMaxRules] = {};
   int count = 0;
   void add(const char* path) {
     if (count == kMaxRules) usage_error("too many paths, at ", path);
@@ -63,23 +63,26 @@ struct Paths {
   }
 };
 
+struct Rules {
+  Rule at[kMaxRules];
+  int count = 0;
+  void add(const Rule& rule) {
+    if (count == kMaxRules) usage_error("too many paths, at ", rule.path);
+    at[count++] = rule;
+  }
+};
+
 struct Options {
   Role role = Role::landlock;
-  Rule rules[kMaxRules];
-  int rule_count = 0;
+  Rules rules;
   Paths pinned;
   Paths read_only;
   Paths hidden;
   bool no_network = false;
   const char* tmp = nullptr;
   const char* workdir = nullptr;
-  int status_fd = -1;
+  int status_fd = 0;  // 0: none
   char** command = nullptr;
-
-  Rule& add(const Rule& rule) {
-    if (rule_count == kMaxRules) usage_error("too many paths, at ", rule.path);
-    return rules[rule_count++] = rule;
-  }
 };
 
 int parse_descriptor(const char* text) {
@@ -101,15 +104,16 @@ void parse(int argc, char** argv, Options& options) {
     if (same(word, "--")) {
       options.command = argv + i + 1;
     } else if (same(word, "--ro")) {
-      options.add(Rule{value("--ro requires a path"), kReadOnly});
+      options.rules.add(Rule{value("--ro requires a path"), kReadOnly});
     } else if (same(word, "--rw")) {
-      options.add(Rule{value("--rw requires a path"), kReadWrite});
+      options.rules.add(Rule{value("--rw requires a path"), kReadWrite});
     } else if (same(word, "--identity")) {
       const char* identity = value("--identity requires MAJOR:MINOR:INODE");
-      if (options.rule_count == 0)
+      if (options.rules.count == 0)
         usage_error("--identity must follow the --rw that it belongs to");
-      options.rules[options.rule_count - 1].identity = identity;
-      options.rules[options.rule_count - 1].follow = Follow::no_links;
+      Rule& rule = options.rules.at[options.rules.count - 1];
+      rule.identity = identity;
+      rule.follow = Follow::no_links;
     } else if (same(word, "--pin")) {
       options.pinned.add(value("--pin requires a directory"));
     } else if (same(word, "--protect")) {
@@ -178,9 +182,7 @@ enum class Filter { none, refuse, perform };
 [[noreturn]] void become_command(const Start& start, int ruleset, Filter filter) {
   sys(__NR_prctl, PR_SET_PDEATHSIG, kSigKill, 0, 0, 0);
   restrict_self(ruleset);
-  if (filter != Filter::none)
-    start.shared->listener =
-        filter_metadata(filter == Filter::perform ? Metadata::perform : Metadata::refuse);
+  if (filter == Filter::perform) start.shared->listener = filter_metadata(Metadata::perform);
   report_ready(start.abi);
   // Started with SIGTERM blocked, so that a launcher outlives the command's traps.
   set_signal_mask(start.mask & ~kTermBit);
@@ -192,7 +194,7 @@ enum class Filter { none, refuse, perform };
 // Waits until the command has ended; with this process, the first of its PID namespace, all others
 // in it end.
 [[noreturn]] void be_init(long command, Shared* shared) {
-  for (int fd = 0; fd < 3; ++fd) close_fd(fd);
+  close_standard();
   for (long deadline = -1;;) {
     int status = 0;
     long pid = sys(__NR_wait4, -1, &status, deadline < 0 ? 0 : WNOHANG, nullptr);
@@ -231,19 +233,19 @@ bool host_is_gone() {
     sys(__NR_prctl, PR_SET_PDEATHSIG, kSigKill, 0, 0, 0);
     // Its signal is lost when the parent died before that line.
     if (host_is_gone()) exit_now(kRefused);
-    build_view(View{options.rules, options.rule_count, options.pinned.at, options.pinned.count,
+    build_view(View{options.rules.at, options.rules.count, options.pinned.at, options.pinned.count,
                     options.read_only.at, options.read_only.count, options.hidden.at,
                     options.hidden.count, options.tmp, options.workdir},
                made, user, group);
     reopen_null();
 
-    Options rules;  // what Landlock is to allow in the view
+    constinit static Rules rules;  // what Landlock is to allow in the view
     rules.add(Rule{"/", kReadOnly});
     for (const char* device : kDevices) rules.add(Rule{device, kReadWrite, Follow::links, true});
-    if (options.rule_count > 0) rules.add(Rule{"/dev/shm", kReadWrite, Follow::links, true});
+    if (options.rules.count > 0) rules.add(Rule{"/dev/shm", kReadWrite, Follow::links, true});
     if (options.tmp) rules.add(Rule{"/tmp", kReadWrite});
-    for (int i = 0; i < options.rule_count; ++i) rules.add(options.rules[i]);
-    int ruleset = make_ruleset(start.abi, rules.rules, rules.rule_count);
+    for (int i = 0; i < options.rules.count; ++i) rules.add(options.rules.at[i]);
+    int ruleset = make_ruleset(start.abi, rules.at, rules.count);
 
     drop_capabilities(user != 0);
     // From before the command is there, which must not read or steer what waits for it.
@@ -257,6 +259,8 @@ bool host_is_gone() {
                                : "cannot create a mount namespace",
            nullptr, init);
   drop_capabilities(true);
+  // Nothing here may be read or steered by a command of the same user.
+  sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
   supervise(Waiting{start.shared, init});
 }
 
@@ -269,11 +273,11 @@ bool host_is_gone() {
   if (options.workdir)
     if (long error = sys(__NR_chdir, options.workdir))
       refuse("cannot enter the working directory", options.workdir, error);
-  int ruleset = make_ruleset(start.abi, options.rules, options.rule_count);
+  int ruleset = make_ruleset(start.abi, options.rules.at, options.rules.count);
   drop_capabilities(false);
   Filter filter = stub ? Filter::none : Filter::refuse;
-  for (int i = 0; !stub && i < options.rule_count; ++i) {
-    const Rule& rule = options.rules[i];
+  for (int i = 0; !stub && i < options.rules.count; ++i) {
+    const Rule& rule = options.rules.at[i];
     if (rule.access != kReadWrite || same(rule.path, "/dev/null")) continue;
     allow_metadata_below(rule.path, rule.identity != nullptr);
     filter = Filter::perform;
@@ -281,6 +285,9 @@ bool host_is_gone() {
   // Shared descriptors, until exec: the filter's listener is made in the child and served here; the
   // ruleset is closed there, and its number may be the listener's by now.
   sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+  // On this process as well, which has no use for what it refuses: the kernel takes a filter apart
+  // with its last process, and the command's end is waited for.
+  if (filter == Filter::refuse) filter_metadata(Metadata::refuse);
   long command = vfork_with(CLONE_FILES, [&] { become_command(start, ruleset, filter); });
   if (command < 0) refuse("cannot start a process", nullptr, command);
   supervise(Waiting{start.shared, command});
@@ -303,20 +310,21 @@ int run(int argc, char** argv, char** environment) {
     if (argc > 2) usage_error("--probe takes no other arguments");
     return probe();
   }
-  static Options options;
+  // Zeros, so that neither a page of the file nor one of memory is touched for what is not used.
+  constinit static Options options;
   parse(argc, argv, options);
 
-  if (options.status_fd >= 0)
+  if (options.status_fd > 0)
     if (long error = sys(__NR_fcntl, options.status_fd, F_SETFD, FD_CLOEXEC))
       refuse("the status descriptor is not open", nullptr, error);
   close_inherited(options.status_fd);
   open_report(options.status_fd, nullptr);
-  Shared* shared = share_state();
+  Shared* shared = share_state(options.role == Role::name_space);
   open_report(options.status_fd, shared);
 
   // The host's death ends this process, and with it the command. Where nothing but this process can
   // end the whole tree, it must live to do so: it sees the closed status channel.
-  if (options.role != Role::landlock || options.status_fd < 0)
+  if (options.role != Role::landlock || options.status_fd == 0)
     sys(__NR_prctl, PR_SET_PDEATHSIG, kSigKill, 0, 0, 0);
   uint64_t mask = block_signals();
 
@@ -324,7 +332,7 @@ int run(int argc, char** argv, char** environment) {
   int abi = landlock_abi(&error);
   if (abi <= 0 && options.role == Role::landlock)
     refuse("Landlock is not enabled in this kernel", nullptr, error);
-  if (abi < kFullAbi && options.role == Role::landlock && options.status_fd < 0) {
+  if (abi < kFullAbi && options.role == Role::landlock && options.status_fd == 0) {
     const char* notice = "landlock-run: partial enforcement (older Landlock ABI)\n";
     sys(__NR_write, 2, notice, length(notice));
   }

@@ -9,7 +9,7 @@ namespace launcher {
 
 namespace {
 
-int status_fd = -1;
+int status_fd = 0;
 Shared* shared = nullptr;
 
 const char* describe(long error) {
@@ -98,7 +98,7 @@ void add_reason(Line& line, long error) {
 [[noreturn]] void fail(const char* status, const char* what, const char* operand, long error) {
   if (shared) shared->reported = 1;
   Line line;
-  if (status_fd >= 0) {
+  if (status_fd > 0) {
     line.add("{\"status\":\"").add(status).add("\",\"message\":\"").add_escaped(what);
     if (operand) line.add(" ").add_escaped(operand);
     add_reason(line, error);
@@ -122,7 +122,7 @@ void open_report(int fd, Shared* state) {
 }
 
 int status_descriptor() {
-  return status_fd;
+  return status_fd > 0 ? status_fd : -1;
 }
 
 void refuse(const char* what, const char* operand, long error) {
@@ -137,7 +137,7 @@ void usage_error(const char* what, const char* operand) {
 }
 
 void report_ready(int landlock_abi) {
-  if (status_fd < 0) return;
+  if (status_fd == 0) return;
   Text<128> line;
   line.add("{\"status\":\"ready\",\"landlockAbi\":").add(landlock_abi).add("}\n");
   write_to(status_fd, line);
@@ -148,7 +148,7 @@ void report_exec_failed(const char* program, long error) {
 }
 
 void report_end(int wait_status) {
-  if (status_fd < 0) return;
+  if (status_fd == 0) return;
   Text<128> line;
   int signal = wait_status & 0x7f;
   if (signal == 0)

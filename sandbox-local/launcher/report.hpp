@@ -16,9 +16,9 @@ struct Shared {
   int end_reported;     // and the host was told
 };
 
-// Before anything else that can fail. `status_fd` is -1 when there is no channel.
+// Before anything else that can fail. `status_fd` is 0 when there is no channel.
 void open_report(int status_fd, Shared* shared);
-int status_descriptor();
+int status_descriptor();  // -1 without one
 
 // The sandbox could not be set up; `error` is a negated errno or 0. Exits with 125.
 [[noreturn]] void refuse(const char* what, const char* operand = nullptr, long error = 0);

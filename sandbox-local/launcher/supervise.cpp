@@ -10,6 +10,7 @@
 #include <linux/time_types.h>
 #include <linux/wait.h>
 
+#include "sandbox-local/launcher/confine.hpp"
 #include "sandbox-local/launcher/metadata.hpp"
 #include "sandbox-local/launcher/sys.hpp"
 
@@ -104,7 +105,12 @@ long clock_ms() {
   return static_cast<long>(now.tv_sec) * 1000 + static_cast<long>(now.tv_nsec) / 1'000'000;
 }
 
-Shared* share_state() {
+Shared* share_state(bool with_forks) {
+  if (!with_forks) {
+    constinit static Shared own{};
+    own.listener = -1;
+    return &own;
+  }
   long page =
       sys(__NR_mmap, nullptr, sizeof(Shared), kProtRead | kProtWrite, kMapSharedAnonymous, -1, 0);
   if (page < 0 && page > -4096) refuse("cannot map a page", nullptr, page);
@@ -126,10 +132,8 @@ void set_signal_mask(uint64_t mask) {
 
 void supervise(const Waiting& waiting) {
   Shared* shared = waiting.shared;
-  // Nothing here may be read or steered by a command of the same user, and nothing of the command's
-  // may be kept open here: a held pipe would never come to its end.
-  sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-  for (int fd = 0; fd < 3; ++fd) close_fd(fd);
+  // Nothing of the command's may be kept open here: a held pipe would never come to its end.
+  close_standard();
 
   uint64_t watched = bit(kSigChld);
   long signals = sys(__NR_signalfd4, -1, &watched, sizeof watched, kSfdCloexec);

@@ -29,7 +29,8 @@ void set_signal_mask(uint64_t mask);
 // host, or its death, ends a call. Then reports how the command ended, and ends the same way.
 [[noreturn]] void supervise(const Waiting& waiting);
 
-// A page that a child made by fork shares with this process.
-Shared* share_state();
+// What this process shares with its children: with those in its memory, or `with_forks` a page that
+// the others have as well.
+Shared* share_state(bool with_forks);
 
 }  // namespace launcher

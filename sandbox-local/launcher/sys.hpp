@@ -115,6 +115,7 @@ inline bool is_within(const char* path, const char* ancestor) {
 template <size_t kSize>
 class Text {
  public:
+  Text() { buffer_[0] = '\0'; }  // the rest is left: clearing it would cost more than filling it
   Text& add(const char* text) {
     while (*text && size_ < kSize - 1) buffer_[size_++] = *text++;
     buffer_[size_] = '\0';
@@ -147,7 +148,7 @@ class Text {
   size_t size() const { return size_; }
 
  private:
-  char buffer_[kSize] = {};
+  char buffer_[kSize];
   size_t size_ = 0;
 };
 
