@@ -4,12 +4,10 @@
 #include <signal.h>
 
 #include <cerrno>
-#include <nlohmann/json.hpp>
 
 #include "bash-sandbox/command_line.hpp"
 #include "bash-sandbox/utf8_text.hpp"
 #include "framework/error.hpp"
-#include "framework/json.hpp"
 #include "framework/library.hpp"
 #include "sandbox/errors.hpp"
 
@@ -32,18 +30,6 @@ SignatureScanner make_scanner(const std::optional<ConfinedArgv>& confined, Strea
   if (stream == Stream::output)
     return SignatureScanner(confined->denial_signatures, {}, SignatureForm::diagnostic);
   return SignatureScanner(confined->denial_signatures, confined->runner_failure_rules);
-}
-
-// What the supervisor could not execute the command for; 0 when it could.
-int exec_error(std::string_view report) {
-  while (!report.empty()) {
-    const std::size_t end = report.find('\n');
-    if (auto line = parse_json(report.substr(0, end)); line && line->is_object())
-      if (auto error = line->find("errno"); error != line->end() && error->is_number_integer())
-        return error->get<int>();
-    report.remove_prefix(end == std::string_view::npos ? report.size() : end + 1);
-  }
-  return 0;
 }
 
 const char* error_code(const SpawnError& error) {
@@ -189,8 +175,7 @@ void BashCall::spawn_failed(const SpawnError& error) {
 void BashCall::on_data(Stream stream, std::span<const char> bytes) {
   std::string_view view(bytes.data(), bytes.size());
   if (stream == Stream::status) {
-    status_bytes_.append(
-        view.substr(0, kMaxStatusBytes - std::min(status_bytes_.size(), kMaxStatusBytes)));
+    report_.feed(view);
     on_report();
     return;
   }
@@ -219,11 +204,11 @@ void BashCall::flow(Stream stream) {
 
 // Of a call that is to be ended the exit is waited for: it alone says that the tree is gone.
 void BashCall::on_report() {
-  if (exit_ || cause_ != Cause::none || !status_bytes_.ends_with('\n')) return;
-  const RunnerStatus report = read_status(status_bytes_);
-  if (!report.command_ran() || (!report.exit_code && !report.signal)) return;
+  const RunnerStatus* report = report_.so_far();
+  if (exit_ || cause_ != Cause::none || !report) return;
+  if (!report->command_ran() || (!report->exit_code && !report->signal)) return;
   reported_ = true;
-  exit_ = ExitStatus{report.exit_code, report.signal};
+  exit_ = ExitStatus{report->exit_code, report->signal};
   exited_at_ = Clock::now();
   timeout_.stop();
   start_drain(plan_.limits.drain);
@@ -348,7 +333,7 @@ void BashCall::conclude() {
   out_scanner_.finish();
   err_scanner_.finish();
 
-  const RunnerStatus report = read_status(status_bytes_);
+  const RunnerStatus& report = report_.finish();
   // The word of the command's own parent, where a runner in between knows only 128+n.
   if (report.command_ran() && !survives_) {
     if (report.exit_code) exit_ = ExitStatus{report.exit_code, std::nullopt};
@@ -357,9 +342,9 @@ void BashCall::conclude() {
   Evidence evidence;
   evidence.confined = plan_.confined.has_value();
   if (supervised_) {
-    if (int error = exec_error(status_bytes_); error && cause_ == Cause::none) {
+    if (report.error && cause_ == Cause::none) {
       const auto& argv0 = plan_.confined ? plan_.confined->argv.front() : std::string("bash");
-      spawn_failed({SpawnStep::program, error, argv0});
+      spawn_failed({SpawnStep::program, *report.error, argv0});
       return;
     }
     evidence.supervised_start = report.command_ran();

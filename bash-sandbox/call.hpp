@@ -25,6 +25,7 @@
 #include "framework/loop.hpp"
 #include "framework/process.hpp"
 #include "sandbox/confined.hpp"
+#include "sandbox/status.hpp"
 
 namespace stockade {
 
@@ -93,7 +94,7 @@ class BashCall final : public BashProcess, private ProcessObserver {
   SignatureScanner out_scanner_;
   SignatureScanner err_scanner_;
   std::size_t out_scanned_ = 0;
-  std::string status_bytes_;
+  StatusReader report_;
   bool supervised_ = false;
 
   BashProcessStatus status_ = BashProcessStatus::running;

@@ -40,12 +40,12 @@ std::vector<std::string> build_environment(
     const std::vector<std::string>& ambient,
     const std::map<std::string, std::string>& explicit_entries, bool confined,
     const std::map<std::string, std::string>& managed) {
-  std::map<std::string, std::string> merged;
-  for (const auto& entry : ambient) {
-    auto equals = entry.find('=');
-    if (equals == std::string::npos || equals == 0) continue;
-    std::string name = entry.substr(0, equals);
-    if (!dropped(name)) merged[std::move(name)] = entry.substr(equals + 1);
+  std::map<std::string_view, std::string_view> merged;
+  for (const std::string_view entry : ambient) {
+    const auto equals = entry.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    const auto name = entry.substr(0, equals);
+    if (!dropped(name)) merged[name] = entry.substr(equals + 1);
   }
   merged["NO_COLOR"] = "1";
   merged["TERM"] = "dumb";
@@ -71,7 +71,11 @@ std::vector<std::string> build_environment(
   for (const auto& [name, value] : managed) merged[name] = value;
   std::vector<std::string> block;
   block.reserve(merged.size());
-  for (const auto& [name, value] : merged) block.push_back(name + "=" + value);
+  for (const auto& [name, value] : merged) {
+    std::string& entry = block.emplace_back();
+    entry.reserve(name.size() + 1 + value.size());
+    entry.append(name).append("=").append(value);
+  }
   return block;
 }
 

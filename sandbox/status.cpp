@@ -22,30 +22,48 @@ std::optional<int> number_of(const nlohmann::json& json, const char* key) {
 
 }  // namespace
 
-RunnerStatus read_status(std::string_view bytes) {
-  RunnerStatus status;
-  while (!bytes.empty()) {
-    std::size_t end = bytes.find('\n');
-    std::string_view line = bytes.substr(0, end);
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
-    auto parsed = parse_json(line);
-    nlohmann::json json = parsed ? std::move(*parsed) : nlohmann::json();
-    std::string kind = text_of(json, "status");
-    if (kind == "ready" && !status.ready) {
-      status.ready = true;
-    } else if (kind == "exited" && number_of(json, "exitCode")) {
-      status.exit_code = number_of(json, "exitCode");
-    } else if (kind == "signaled" && number_of(json, "signal")) {
-      status.signal = number_of(json, "signal");
-    } else if (kind == "refused" || kind == "exec-failed") {
-      std::string message = text_of(json, "message");
-      if (status.failure.empty()) status.failure = message.empty() ? kind : message;
-    } else if (status.failure.empty()) {
-      status.failure =
-          "the runner reported something that is no status: " + std::string(line.substr(0, 200));
-    }
+void StatusReader::feed(std::string_view bytes) {
+  bytes = bytes.substr(0, kMaxStatusBytes - fed_);
+  fed_ += bytes.size();
+  for (std::size_t end; (end = bytes.find('\n')) != std::string_view::npos;) {
+    line_ += bytes.substr(0, end);
+    read_line(line_);
+    line_.clear();
+    bytes.remove_prefix(end + 1);
   }
-  return status;
+  line_ += bytes;
+}
+
+const RunnerStatus& StatusReader::finish() {
+  if (!line_.empty()) read_line(line_);
+  line_.clear();
+  return status_;
+}
+
+void StatusReader::read_line(std::string_view line) {
+  auto parsed = parse_json(line);
+  nlohmann::json json = parsed ? std::move(*parsed) : nlohmann::json();
+  std::string kind = text_of(json, "status");
+  if (kind == "ready" && !status_.ready) {
+    status_.ready = true;
+  } else if (kind == "exited" && number_of(json, "exitCode")) {
+    status_.exit_code = number_of(json, "exitCode");
+  } else if (kind == "signaled" && number_of(json, "signal")) {
+    status_.signal = number_of(json, "signal");
+  } else if (kind == "refused" || kind == "exec-failed") {
+    std::string message = text_of(json, "message");
+    if (status_.failure.empty()) status_.failure = message.empty() ? kind : message;
+    if (!status_.error) status_.error = number_of(json, "errno");
+  } else if (status_.failure.empty()) {
+    status_.failure =
+        "the runner reported something that is no status: " + std::string(line.substr(0, 200));
+  }
+}
+
+RunnerStatus read_status(std::string_view bytes) {
+  StatusReader reader;
+  reader.feed(bytes);
+  return reader.finish();
 }
 
 }  // namespace stockade

@@ -31,13 +31,32 @@ struct RunnerStatus {
   // How the command ended, at most one; none when the runner was killed before it could tell.
   std::optional<int> exit_code{};
   std::optional<int> signal{};
+  std::optional<int> error{};  // errno, where a report of a failure holds it
 
   // The command ran if and only if this holds once the channel is at its end.
   bool command_ran() const noexcept { return ready && failure.empty(); }
 };
 
-// `bytes` is the whole report. A line that is not one of the above counts as a failure: a channel
-// that is not understood proves nothing.
+// Reads a report as it comes, each line once. A line that is not one of the above counts as a
+// failure: a channel that is not understood proves nothing. What is above kMaxStatusBytes is
+// dropped.
+class StatusReader {
+ public:
+  void feed(std::string_view bytes);
+  // Of the lines that are whole; null in the middle of one.
+  const RunnerStatus* so_far() const { return line_.empty() ? &status_ : nullptr; }
+  // At the end of the channel, with what has no newline as a line of its own.
+  const RunnerStatus& finish();
+
+ private:
+  void read_line(std::string_view line);
+
+  RunnerStatus status_;
+  std::string line_;
+  std::size_t fed_ = 0;
+};
+
+// Of a whole report.
 RunnerStatus read_status(std::string_view bytes);
 
 }  // namespace stockade

@@ -86,3 +86,34 @@ TEST_CASE("status: how the command ended comes from its parent") {
         "{\"status\":\"signaled\",\"signal\":null}\n"})
     CHECK_FALSE(read_status(std::string("{\"status\":\"ready\"}\n") + line).command_ran());
 }
+
+TEST_CASE("status: a report in pieces is the report, each line when it is whole") {
+  const std::string report =
+      "{\"status\":\"ready\"}\n{\"status\":\"exec-failed\",\"message\":\"no\",\"errno\":2}\n";
+  for (std::size_t step = 1; step <= report.size(); ++step) {
+    StatusReader reader;
+    for (std::size_t at = 0; at < report.size(); at += step) {
+      reader.feed(std::string_view(report).substr(at, step));
+      const std::size_t read = std::min(at + step, report.size());
+      REQUIRE((reader.so_far() != nullptr) == (report[read - 1] == '\n'));
+    }
+    CHECK(reader.finish().ready);
+    CHECK(reader.finish().failure == "no");
+    CHECK(reader.finish().error == 2);
+  }
+}
+
+TEST_CASE("status: a report that was cut off in a line is a failure at its end") {
+  StatusReader reader;
+  reader.feed("{\"status\":\"ready\"}\n{\"status\":\"exi");
+  CHECK(reader.so_far() == nullptr);
+  CHECK_FALSE(reader.finish().command_ran());
+}
+
+TEST_CASE("status: what is above the limit is dropped") {
+  StatusReader reader;
+  reader.feed(std::string(kMaxStatusBytes - 1, '\n'));
+  reader.feed(std::string(kMaxStatusBytes, '\n'));
+  reader.feed("x");
+  CHECK(reader.so_far() != nullptr);
+}
