@@ -15,13 +15,44 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "framework/error.hpp"
 #include "framework/fd.hpp"
 
 namespace stockade {
 
+namespace {
+
+// An O_PATH descriptor of what is there when no symbolic link leads to it.
+Fd open_without_links([[maybe_unused]] const std::string& path) {
+#ifdef __linux__
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  return Fd(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+#else
+  errno = ENOSYS;
+  return Fd();
+#endif
+}
+
+bool normal(std::string_view path) {
+  if (!path.starts_with('/')) return false;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const auto name = path.substr(0, path.find('/'));
+    if (name.empty() || name == "." || name == "..") return false;
+    path.remove_prefix(name.size());
+  }
+  return true;
+}
+
+}  // namespace
+
 std::string canonicalize(const std::string& path) {
+  // Every call resolves several paths that mostly are canonical; realpath asks for each part.
+  if (normal(path) && open_without_links(path)) return path;
   char resolved[PATH_MAX];
   return ::realpath(path.c_str(), resolved) ? resolved : path;
 }
@@ -50,16 +81,9 @@ std::string file_identity(const std::string& path) {
   // Not through a link: it could be there for this moment only, and what it leads to would be taken
   // for what was checked.
   struct stat info {};
-#ifdef __linux__
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  Fd found(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-  if (!found && errno != ENOSYS) return "";  // ENOSYS: before Linux 5.6
+  Fd found = open_without_links(path);
+  if (!found && errno != ENOSYS) return "";  // ENOSYS: before Linux 5.6, and elsewhere
   if (found ? ::fstat(found.get(), &info) != 0 : ::lstat(path.c_str(), &info) != 0) return "";
-#else
-  if (::lstat(path.c_str(), &info) != 0) return "";
-#endif
   return std::to_string(major(info.st_dev)) + ":" + std::to_string(minor(info.st_dev)) + ":" +
          std::to_string(info.st_ino);
 }
