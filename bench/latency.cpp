@@ -32,6 +32,10 @@ namespace {
 
 using namespace stockade;
 
+// Before each call, in which the loop turns as a host's does, so that it is not charged with what
+// the one before it leaves: a runner that goes after its result was told.
+constexpr std::chrono::milliseconds kPause{2};
+
 [[noreturn]] void fail(const std::string& what) {
   std::fprintf(stderr, "bench-latency: %s\n", what.c_str());
   std::exit(1);
@@ -106,6 +110,12 @@ T run(Loop& loop, Task<T> task) {
   return std::move(*out);
 }
 
+Task<bool> pause(Loop& loop) {
+  auto sleeping = sleep(loop, kPause);
+  co_await sleeping;
+  co_return true;
+}
+
 struct Contestant {
   std::string name;
   std::function<void()> call;
@@ -133,12 +143,14 @@ void add_mounts(const std::string& directory, int count) {
   }
 }
 
-void measure(std::vector<Contestant>& contestants, int rounds, const std::string& title) {
+void measure(Loop& loop, std::vector<Contestant>& contestants, int rounds,
+             const std::string& title) {
   for (auto& contestant : contestants) contestant.micros.clear();
   for (int warm_up = 0; warm_up < 5; ++warm_up)
     for (auto& contestant : contestants) contestant.call();
   for (int round = 0; round < rounds; ++round)
     for (auto& contestant : contestants) {
+      run(loop, pause(loop));
       auto begin = std::chrono::steady_clock::now();
       contestant.call();
       contestant.micros.push_back(
@@ -167,6 +179,8 @@ int main(int argc, char** argv) {
   app.add_option("--peer", peers,
                  "NAME=WORDS: another sandbox beside them, by the words before `bash -c true`, "
                  "separated by blanks; {workspace} stands for the workspace");
+  std::string only;
+  app.add_option("--only", only, "beside the plain call, those alone whose name holds this");
   CLI11_PARSE(app, argc, argv);
 
   char pattern[] = "/var/tmp/stockade-bench-XXXXXX";
@@ -232,15 +246,19 @@ int main(int argc, char** argv) {
     }
   }
 
+  if (!only.empty())
+    std::erase_if(contestants, [&](const Contestant& one) {
+      return &one != contestants.data() && one.name.find(only) == std::string::npos;
+    });
   for (const std::string& peer : peers) {
     auto words = peer_command(peer, workspace);
     contestants.push_back({peer.substr(0, peer.find('=')), [words] { plain(words); }, {}});
   }
 
-  measure(contestants, rounds, "one `true`");
+  measure(loop, contestants, rounds, "one `true`");
   if (mounts > 0 && geteuid() == 0) {
     add_mounts(scratch, mounts);
-    measure(contestants, std::max(1, rounds / 4),
+    measure(loop, contestants, std::max(1, rounds / 4),
             "one `true`, " + std::to_string(mounts) + " more mounts");
     for (int i = 0; i < mounts; ++i)
       umount2((scratch + "/" + std::to_string(i)).c_str(), MNT_DETACH);
