@@ -145,27 +145,20 @@ void parse(int argc, char** argv, Options& options) {
     usage_error("--pin, --protect, --hide, --no-network and --tmp need --namespace");
 }
 
-// `body` in a process of its own, from which it never returns.
+// `body` in a process of its own, from which it never returns, but in this process's memory:
+// nothing is copied for it, and what it writes is seen here. With CLONE_VFORK this process waits
+// until that one executes a program or ends; without, the two go on side by side.
 template <typename Body>
-long fork_with(unsigned long flags, Body body) {
-  long pid = sys(__NR_clone, flags | kSigChld, 0, 0, 0, 0);
-  if (pid != 0) return pid;
-  body();
-  exit_now(kRefused);
-}
-
-// The same in this process's memory, which waits until that one executes a program or ends: nothing
-// is copied for it.
-template <typename Body>
-long vfork_with(unsigned long flags, Body body) {
+long spawn(unsigned long flags, Body body) {
   alignas(16) static char stack[65536];
+  static Body kept = body;
   return stockade_launch_clone(
-      flags | CLONE_VM | CLONE_VFORK | kSigChld, stack + sizeof stack,
+      flags | CLONE_VM | kSigChld, stack + sizeof stack,
       [](void* data) {
         (*static_cast<Body*>(data))();
         exit_now(kRefused);
       },
-      &body);
+      &kept);
 }
 
 struct Start {
@@ -229,7 +222,7 @@ bool host_is_gone() {
   auto user = static_cast<unsigned>(sys(__NR_geteuid));
   auto group = static_cast<unsigned>(sys(__NR_getegid));
   Namespaces made = namespaces(options.no_network);
-  long init = fork_with(made.flags, [&] {
+  long init = spawn(made.flags, [&] {
     sys(__NR_prctl, PR_SET_PDEATHSIG, kSigKill, 0, 0, 0);
     // Its signal is lost when the parent died before that line.
     if (host_is_gone()) exit_now(kRefused);
@@ -248,9 +241,11 @@ bool host_is_gone() {
     int ruleset = make_ruleset(start.abi, rules.at, rules.count);
 
     drop_capabilities(user != 0);
-    // From before the command is there, which must not read or steer what waits for it.
+    // From before the command is there, which must not read or steer what waits for it: this
+    // process and the other one in this memory. Not earlier, as only who is dumpable can map its
+    // user.
     sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-    long command = vfork_with(0, [&] { become_command(start, ruleset, Filter::none); });
+    long command = spawn(CLONE_VFORK, [&] { become_command(start, ruleset, Filter::none); });
     if (command < 0) refuse("cannot start a process", nullptr, command);
     be_init(command, start.shared);
   });
@@ -259,8 +254,6 @@ bool host_is_gone() {
                                : "cannot create a mount namespace",
            nullptr, init);
   drop_capabilities(true);
-  // Nothing here may be read or steered by a command of the same user.
-  sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
   supervise(Waiting{start.shared, init});
 }
 
@@ -288,7 +281,7 @@ bool host_is_gone() {
   // On this process as well, which has no use for what it refuses: the kernel takes a filter apart
   // with its last process, and the command's end is waited for.
   if (filter == Filter::refuse) filter_metadata(Metadata::refuse);
-  long command = vfork_with(CLONE_FILES, [&] { become_command(start, ruleset, filter); });
+  long command = spawn(CLONE_VFORK | CLONE_FILES, [&] { become_command(start, ruleset, filter); });
   if (command < 0) refuse("cannot start a process", nullptr, command);
   supervise(Waiting{start.shared, command});
 }
@@ -318,9 +311,9 @@ int run(int argc, char** argv, char** environment) {
     if (long error = sys(__NR_fcntl, options.status_fd, F_SETFD, FD_CLOEXEC))
       refuse("the status descriptor is not open", nullptr, error);
   close_inherited(options.status_fd);
-  open_report(options.status_fd, nullptr);
-  Shared* shared = share_state(options.role == Role::name_space);
-  open_report(options.status_fd, shared);
+  constinit static Shared shared{};
+  shared.listener = -1;
+  open_report(options.status_fd, &shared);
 
   // The host's death ends this process, and with it the command. Where nothing but this process can
   // end the whole tree, it must live to do so: it sees the closed status channel.
@@ -336,7 +329,7 @@ int run(int argc, char** argv, char** environment) {
     const char* notice = "landlock-run: partial enforcement (older Landlock ABI)\n";
     sys(__NR_write, 2, notice, length(notice));
   }
-  Start start{options, environment, mask, abi, shared};
+  Start start{options, environment, mask, abi, &shared};
   if (options.role == Role::name_space) run_in_namespaces(start);
   run_here(start);
 }

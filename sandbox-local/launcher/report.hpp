@@ -7,7 +7,8 @@ namespace launcher {
 
 inline constexpr int kRefused = 125;
 
-// What the processes of one launcher share: the one that confines tells the one that waits.
+// What the processes of one launcher share, which all are in one memory: the one that confines
+// tells the one that waits.
 struct Shared {
   int reported;         // the command never ran, and a report says why
   int listener;         // descriptor of the metadata filter's listener, or -1

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <linux/fcntl.h>
-#include <linux/mman.h>
 #include <linux/poll.h>
 #include <linux/prctl.h>
 #include <linux/resource.h>
@@ -21,9 +20,6 @@ namespace {
 constexpr int kSigSetmask = 2;
 constexpr int kSigKill = 9;
 constexpr int kSigChld = 17;
-constexpr int kProtRead = 1;
-constexpr int kProtWrite = 2;
-constexpr int kMapSharedAnonymous = 0x21;
 constexpr int kSfdCloexec = 02000000;
 
 constexpr uint64_t bit(int signal) {
@@ -103,20 +99,6 @@ long clock_ms() {
   __kernel_timespec now{};
   sys(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, &now);
   return static_cast<long>(now.tv_sec) * 1000 + static_cast<long>(now.tv_nsec) / 1'000'000;
-}
-
-Shared* share_state(bool with_forks) {
-  if (!with_forks) {
-    constinit static Shared own{};
-    own.listener = -1;
-    return &own;
-  }
-  long page =
-      sys(__NR_mmap, nullptr, sizeof(Shared), kProtRead | kProtWrite, kMapSharedAnonymous, -1, 0);
-  if (page < 0 && page > -4096) refuse("cannot map a page", nullptr, page);
-  auto* shared = reinterpret_cast<Shared*>(page);
-  shared->listener = -1;
-  return shared;
 }
 
 uint64_t block_signals() {

@@ -29,8 +29,4 @@ void set_signal_mask(uint64_t mask);
 // host, or its death, ends a call. Then reports how the command ended, and ends the same way.
 [[noreturn]] void supervise(const Waiting& waiting);
 
-// What this process shares with its children: with those in its memory, or `with_forks` a page that
-// the others have as well.
-Shared* share_state(bool with_forks);
-
 }  // namespace launcher
