@@ -43,6 +43,7 @@ LocalSandbox::LocalSandbox(Loop& loop, SandboxLocalConfig config, BackendHost ho
       config_(std::move(config)),
       host_(std::move(host)),
       log_(std::move(log)),
+      temporary_(host_.launcher),
       tasks_(loop, [](std::exception_ptr) {}) {}
 
 namespace {

@@ -23,15 +23,26 @@ namespace {
 
 constexpr std::string_view kPrefix = "stockade-tmp-";
 
+struct Tree {
+  std::string path;
+  std::string identity;
+};
+
+// A directory that its owner may not enter is given back to it, so that it can be emptied. rm
+// follows no link, but chmod does, and a command whose workspace holds the parent could put one in
+// the place of what is being changed. So chmod is confined to the tree, as a command is to its
+// workspace; where the kernel has no Landlock, such a directory stays.
+constexpr const char* kRemove =
+    "(launcher=$1; shift; while [ $# -gt 0 ]; do"
+    " rm -rf -- \"$1\" || {"
+    " \"$launcher\" --ro / --rw \"$1\" --identity \"$2\" -- chmod -R u+rwX -- \"$1\";"
+    " rm -rf -- \"$1\"; }; shift 2; done) >/dev/null 2>&1 &";
+
 // By a process of its own, since a command may have left a million files; nobody waits for it.
-void remove_trees(const std::vector<std::string>& trees) {
+void remove_trees(const std::string& launcher, const std::vector<Tree>& trees) {
   if (trees.empty()) return;
-  // A directory that its owner may not enter is made so that it can be emptied.
-  std::vector<std::string> words{
-      "sh", "-c",
-      "(rm -rf -- \"$@\" || { chmod -R u+rwX -- \"$@\"; rm -rf -- \"$@\"; }) >/dev/null 2>&1 &",
-      "sh"};
-  words.insert(words.end(), trees.begin(), trees.end());
+  std::vector<std::string> words{"sh", "-c", kRemove, "sh", launcher};
+  for (const auto& tree : trees) words.insert(words.end(), {tree.path, tree.identity});
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -50,8 +61,8 @@ void remove_trees(const std::vector<std::string>& trees) {
 }
 
 // Areas of hosts that died before they could take them away: of this user, and locked by nobody.
-std::vector<std::string> abandoned_areas(const std::string& parent) {
-  std::vector<std::string> found;
+std::vector<Tree> abandoned_areas(const std::string& parent) {
+  std::vector<Tree> found;
   DIR* directory = opendir(parent.c_str());
   if (!directory) return found;
   while (const dirent* entry = readdir(directory)) {
@@ -62,7 +73,8 @@ std::vector<std::string> abandoned_areas(const std::string& parent) {
     struct stat info {};
     if (!area || fstat(area.get(), &info) != 0 || info.st_uid != geteuid()) continue;
     if (time(nullptr) - info.st_ctime < 60) continue;  // it may be about to be locked
-    if (flock(area.get(), LOCK_EX | LOCK_NB) == 0) found.push_back(parent + "/" + entry->d_name);
+    if (flock(area.get(), LOCK_EX | LOCK_NB) == 0)
+      found.push_back({parent + "/" + entry->d_name, file_identity(area.get())});
   }
   closedir(directory);
   return found;
@@ -70,27 +82,33 @@ std::vector<std::string> abandoned_areas(const std::string& parent) {
 
 }  // namespace
 
-TemporaryArea::TemporaryArea(std::string parent) : parent_(std::move(parent)) {}
+TemporaryArea::TemporaryArea(std::string launcher, std::string parent)
+    : launcher_(std::move(launcher)), parent_(std::move(parent)) {}
 
 TemporaryArea::~TemporaryArea() {
   if (base_.empty()) return;
   bool empty = true;
-  for (const auto& [key, directory] : directories_)
-    if (rmdir(directory.c_str()) != 0) empty = false;
-  if (!empty || rmdir(base_.c_str()) != 0) remove_trees({base_});
+  for (const auto& [key, name] : directories_)
+    if (unlinkat(area_.get(), name.c_str(), AT_REMOVEDIR) != 0) empty = false;
+  if (!empty || rmdir(base_.c_str()) != 0)
+    remove_trees(launcher_, {{base_, file_identity(area_.get())}});
 }
 
 void TemporaryArea::open() {
-  remove_trees(abandoned_areas(parent_));
-  std::string pattern = canonicalize(parent_) + "/" + std::string(kPrefix) + "XXXXXX";
-  if (!mkdtemp(pattern.data()))
+  const std::string parent = canonicalize(parent_);
+  remove_trees(launcher_, abandoned_areas(parent));
+  std::string pattern = parent + "/" + std::string(kPrefix) + "XXXXXX";
+  Fd area;
+  if (mkdtemp(pattern.data()))
+    area = Fd(::open(pattern.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!area)
     throw Error("TEMPORARY_AREA",
                 "cannot make a directory in \"" + parent_ +
                     "\" for the temporary files of commands: " + describe_errno(errno) +
                     "; make room there; nothing was run",
                 parent_);
-  lock_ = Fd(::open(pattern.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (lock_) flock(lock_.get(), LOCK_EX | LOCK_NB);
+  flock(area.get(), LOCK_EX | LOCK_NB);
+  area_ = std::move(area);
   base_ = std::move(pattern);
 }
 
@@ -98,17 +116,21 @@ std::string TemporaryArea::directory_for(const SandboxPolicy& policy) {
   if (base_.empty()) open();
   std::string key = policy.session_id.value_or("") + '\0' + policy.workspace_root;
   auto found = directories_.find(key);
-  if (found != directories_.end()) return found->second;
-  std::string path = base_ + "/" + std::to_string(directories_.size() + 1);
+  if (found != directories_.end()) return base_ + "/" + found->second;
+  const std::string name = std::to_string(directories_.size() + 1);
   // As /tmp is: a command may change to another user. Only who passes `base_`, as root or the owner
   // does, gets here from outside.
-  if (mkdir(path.c_str(), 0700) != 0 || chmod(path.c_str(), 01777) != 0)
+  Fd directory;
+  if (mkdirat(area_.get(), name.c_str(), 0700) == 0)
+    directory =
+        Fd(openat(area_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!directory || fchmod(directory.get(), 01777) != 0)
     throw Error("TEMPORARY_AREA",
-                "cannot make \"" + path + "\" for the temporary files of commands: " +
+                "cannot make \"" + base_ + "/" + name + "\" for the temporary files of commands: " +
                     describe_errno(errno) + "; nothing was run",
-                path);
-  directories_.emplace(std::move(key), path);
-  return path;
+                base_ + "/" + name);
+  directories_.emplace(std::move(key), name);
+  return base_ + "/" + name;
 }
 
 }  // namespace stockade

@@ -14,10 +14,10 @@ namespace stockade {
 
 class TemporaryArea {
  public:
-  // Nothing is made before it is needed. `parent` is a directory that others may write, too; not
-  // /tmp, which commands under the `landlock` backend may write: they could put a link in the place
-  // of another call's directory, or in that of an area which is being taken away.
-  explicit TemporaryArea(std::string parent = "/var/tmp");
+  // Nothing is made before it is needed. `launcher` is the runner, by which permissions are mended
+  // when an area is taken away. `parent` is a directory that others may write, too; not /tmp, which
+  // every command under the `landlock` backend may write.
+  explicit TemporaryArea(std::string launcher, std::string parent = "/var/tmp");
   // Takes all away; what holds much is left to a process that goes on without this one.
   ~TemporaryArea();
   TemporaryArea(const TemporaryArea&) = delete;
@@ -29,10 +29,11 @@ class TemporaryArea {
  private:
   void open();
 
+  std::string launcher_;
   std::string parent_;
-  std::string base_;  // 0700, named after nothing; its lock tells the living from the dead
-  Fd lock_;
-  std::map<std::string, std::string> directories_;
+  std::string base_;                                // 0700, named after nothing
+  Fd area_;                                         // it; its lock tells the living from the dead
+  std::map<std::string, std::string> directories_;  // session and workspace: the name in `area_`
 };
 
 }  // namespace stockade

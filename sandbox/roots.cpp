@@ -77,15 +77,27 @@ bool is_within(const std::string& path, const std::string& ancestor) {
                               path[ancestor.size()] == '/');
 }
 
+namespace {
+
+std::string identity_of(const struct stat& info) {
+  return std::to_string(major(info.st_dev)) + ":" + std::to_string(minor(info.st_dev)) + ":" +
+         std::to_string(info.st_ino);
+}
+
+}  // namespace
+
+std::string file_identity(int descriptor) {
+  struct stat info {};
+  return ::fstat(descriptor, &info) == 0 ? identity_of(info) : "";
+}
+
 std::string file_identity(const std::string& path) {
   // Not through a link: it could be there for this moment only, and what it leads to would be taken
   // for what was checked.
+  if (Fd found = open_without_links(path)) return file_identity(found.get());
   struct stat info {};
-  Fd found = open_without_links(path);
-  if (!found && errno != ENOSYS) return "";  // ENOSYS: before Linux 5.6, and elsewhere
-  if (found ? ::fstat(found.get(), &info) != 0 : ::lstat(path.c_str(), &info) != 0) return "";
-  return std::to_string(major(info.st_dev)) + ":" + std::to_string(minor(info.st_dev)) + ":" +
-         std::to_string(info.st_ino);
+  if (errno != ENOSYS) return "";  // ENOSYS: before Linux 5.6, and elsewhere
+  return ::lstat(path.c_str(), &info) == 0 ? identity_of(info) : "";
 }
 
 void check_workspace_root(const std::string& root,

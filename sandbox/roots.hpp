@@ -23,6 +23,7 @@ bool is_within(const std::string& path, const std::string& ancestor);
 // `MAJOR:MINOR:INODE` of what is there now, "" when nothing is: who opens the path later can tell
 // whether it is still the same.
 std::string file_identity(const std::string& path);
+std::string file_identity(int descriptor);
 
 // Throws Error `WORKSPACE_REFUSED` naming the root: a missing path, a non-directory, `/`, and
 // /proc, /sys, /dev, /run with what is in them, each of which would undo the sandbox or write to
