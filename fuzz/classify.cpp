@@ -29,6 +29,12 @@ Found scan(std::string_view bytes, std::size_t step, SignatureForm form, int exi
   return {scanner.denial_line(), scanner.fatal_line(exit_code)};
 }
 
+RunnerStatus read_in_pieces(std::string_view report, std::size_t step) {
+  StatusReader reader;
+  for (std::size_t at = 0; at < report.size(); at += step) reader.feed(report.substr(at, step));
+  return reader.finish();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -43,6 +49,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Found found = scan(output, output.size() + 1, form, number);
   for (std::size_t step : {std::size_t{1}, std::size_t{7}, std::size_t{64}})
     fuzz::require(scan(output, step, form, number) == found, "pieces are read as the whole is");
+  for (std::size_t step : {std::size_t{1}, std::size_t{7}})
+    fuzz::require(read_in_pieces(report, step) == read_status(report),
+                  "a report in pieces is read as the whole is");
   if (number == 0) fuzz::require(!found.fatal, "success is no failure of a runner");
   if (form == SignatureForm::diagnostic && found.denial)
     fuzz::require(

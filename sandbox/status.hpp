@@ -35,6 +35,8 @@ struct RunnerStatus {
 
   // The command ran if and only if this holds once the channel is at its end.
   bool command_ran() const noexcept { return ready && failure.empty(); }
+
+  bool operator==(const RunnerStatus&) const = default;
 };
 
 // Reads a report as it comes, each line once. A line that is not one of the above counts as a
