@@ -115,10 +115,6 @@ void close_inherited(int keep) {
   close_between(static_cast<unsigned>(keep) + 1, ~0U);
 }
 
-void close_standard() {
-  close_between(0, 2);
-}
-
 bool has_mount_capability() {
   return (read_capabilities().data[0].effective >> CAP_SYS_ADMIN & 1) != 0;
 }

@@ -47,7 +47,6 @@ int make_ruleset(int abi, const Rule* rules, int count);
 
 // Of an inherited descriptor no path rule knows. Above the standard ones but `keep` (0: none).
 void close_inherited(int keep);
-void close_standard();
 
 // As root neither Landlock nor a read-only mount is a wall to a capability: mount_setattr and
 // open_by_handle_at pass them by. What stays is what writing a workspace of any owner and changing

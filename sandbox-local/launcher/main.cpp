@@ -187,7 +187,7 @@ enum class Filter { none, refuse, perform };
 // Waits until the command has ended; with this process, the first of its PID namespace, all others
 // in it end.
 [[noreturn]] void be_init(long command, Shared* shared) {
-  close_standard();
+  close_fd(0);
   for (long deadline = -1;;) {
     int status = 0;
     long pid = sys(__NR_wait4, -1, &status, deadline < 0 ? 0 : WNOHANG, nullptr);

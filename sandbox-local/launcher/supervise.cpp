@@ -9,7 +9,6 @@
 #include <linux/time_types.h>
 #include <linux/wait.h>
 
-#include "sandbox-local/launcher/confine.hpp"
 #include "sandbox-local/launcher/metadata.hpp"
 #include "sandbox-local/launcher/sys.hpp"
 
@@ -114,8 +113,9 @@ void set_signal_mask(uint64_t mask) {
 
 void supervise(const Waiting& waiting) {
   Shared* shared = waiting.shared;
-  // Nothing of the command's may be kept open here: a held pipe would never come to its end.
-  close_standard();
+  // Its output stays open here: its end comes to the host with the report, in one piece, and does
+  // not wake it while the kernel takes the command apart.
+  close_fd(0);
 
   uint64_t watched = bit(kSigChld);
   long signals = sys(__NR_signalfd4, -1, &watched, sizeof watched, kSfdCloexec);
